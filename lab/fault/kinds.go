@@ -23,6 +23,8 @@ const (
 
 // The faults of Talos.
 const (
+	BootHangs          Kind = "boot-hangs"
+	InstallFails       Kind = "install-fails"
 	StuckMaintenance   Kind = "stuck-maintenance"
 	RebootLoop         Kind = "reboot-loop"
 	ApplyRefused       Kind = "apply-refused"
@@ -129,6 +131,18 @@ var Kinds = []Description{
 		WhenOff: "the next `up` sees the difference and corrects it; by hand: write `net0`, reboot the VM",
 	},
 
+	{
+		Kind: BootHangs, Group: groupTalos, Target: "VM", detail: isForm(`^[1-9]\d?$`, "no number of boots; write e.g. 2"),
+		WhenOn: "a boot from the image hangs once the VM has its address: port 50000 refuses connections for ever. A reset boots it again; " +
+			"`--detail 2`: the first two boots hang, instead of one",
+		WhenOff: "the next boot goes on; one that hangs stays so",
+	},
+	{
+		Kind: InstallFails, Group: groupTalos, Target: "VM",
+		WhenOn: "the installer ends with exit code 1 after it has partitioned the disk. The VM reboots from its image, which finds Talos's " +
+			"partitions and halts: it has its address, and port 50000 refuses connections; `--detail` is the error",
+		WhenOff: "nothing: the partitions stay on the disk until the VM is replaced",
+	},
 	{
 		Kind: StuckMaintenance, Group: groupTalos, Target: "node",
 		WhenOn:  "the node accepts its configuration, installs, reboots, and is in maintenance mode again",

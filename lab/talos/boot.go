@@ -26,6 +26,7 @@ type boot struct {
 	id       string // as in /proc/sys/kernel/random/boot_id
 	disk     *vm.Disk
 	iso      *vm.Image
+	halts    bool // the image finds Talos on a disk
 	ctx      context.Context
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
@@ -101,10 +102,22 @@ func (b *boot) run() ending {
 	b.printk("Command line: talos.platform=nocloud console=tty1 console=ttyS0")
 	b.printk("[talos] task setupLogger (1/1): done, %s, machine %s", b.version, b.m.hw.Name)
 	b.publishHardware()
-	if b.inst == nil {
+	switch {
+	case b.halts:
+		b.addAddresses(ipv4First(b.cloudInit()))
+		return b.hang("Talos is already installed to disk but booted from another media and talos.halt_if_installed kernel parameter is set")
+	case b.inst == nil:
 		return b.maintenance()
 	}
 	return b.installed()
+}
+
+// hang is a boot that goes no further. The machine has its addresses, and nothing listens there, until it is reset or shut down.
+func (b *boot) hang(reason string) ending {
+	b.printk("[talos] %s", reason)
+	b.m.setReason(reason)
+	b.setStage(StageBooting)
+	return b.awaitEnd()
 }
 
 // replyLimit is how long replies and streams delay the end of a node that stops in order.

@@ -33,6 +33,12 @@ func (b *boot) install(cfg config.Provider) ending {
 		return endOff
 	}
 	installed()
+	if err := b.installError(); err != nil {
+		b.site.mu.Lock()
+		disk.Content = partitioned{}
+		b.site.mu.Unlock()
+		return b.failInstall(err)
+	}
 	inst := &installation{
 		config: cfg, platform: b.iso.Platform, images: newImages(),
 		release: release{version: b.version, schematic: b.schematic, extensions: b.iso.Extensions, secureBoot: b.iso.SecureBoot && b.m.hw.UEFI},
@@ -60,9 +66,9 @@ func (b *boot) install(cfg config.Provider) ending {
 	return endReboot
 }
 
-// failInstall reports the error and reboots after a while into maintenance mode, as Talos does.
+// failInstall reports the error and reboots after a while, as Talos does: into maintenance mode, if no disk was partitioned.
 func (b *boot) failInstall(err error) ending {
-	b.printk("[talos] install sequence failed: %v", err)
+	b.printk("[talos] install sequence: failed: %v", err)
 	b.m.setReason("install failed: " + err.Error())
 	b.events.sequenceError("install", err)
 	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {

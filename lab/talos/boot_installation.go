@@ -41,6 +41,10 @@ type release struct {
 	ran        bool     // has been running and ready, or is the first one on the disk
 }
 
+// partitioned is the content of a disk on which an installation has failed: it has Talos's partitions and nothing in them, and does not boot.
+// Talos takes a partition of the label and size of META for an installation, also an empty one.
+type partitioned struct{}
+
 // installedOn returns the installation on a disk, nil if there is none.
 func installedOn(d *vm.Disk) *installation {
 	inst, ok := d.Content.(*installation)
@@ -65,10 +69,10 @@ func bootSource(hw vm.Hardware) (*vm.Disk, *vm.Image) {
 	return nil, nil
 }
 
-// anyInstalled tells whether Talos is installed on any disk of the machine.
+// anyInstalled tells whether Talos finds an installation on any disk of the machine.
 func anyInstalled(hw vm.Hardware) bool {
 	for _, d := range hw.Disks {
-		if installedOn(d) != nil {
+		if _, partitions := d.Content.(partitioned); partitions || installedOn(d) != nil {
 			return true
 		}
 	}

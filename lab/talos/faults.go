@@ -3,6 +3,7 @@ package talos
 import (
 	"cmp"
 	"context"
+	"strconv"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -55,6 +56,33 @@ func (m *guest) awaitBootable() error {
 		}
 		return !on
 	})
+}
+
+// hangs tells whether the fault boot-hangs keeps this boot from its image from going on. It does so for the first boots after it was switched
+// on.
+func (b *boot) hangs() bool {
+	f, on := b.m.fault(fault.BootHangs)
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	id := b.m.hw.ID
+	if !on {
+		delete(b.site.hung, id)
+		return false
+	}
+	if times, err := strconv.Atoi(cmp.Or(f.Detail, "1")); err != nil || b.site.hung[id] >= times {
+		return false
+	}
+	b.site.hung[id]++
+	return true
+}
+
+// installError is the error that the fault install-fails ends an installation with; nil if the fault is off.
+func (b *boot) installError() error {
+	f, on := b.m.fault(fault.InstallFails)
+	if !on {
+		return nil
+	}
+	return faultError(cmp.Or(f.Detail, "error running phase 2 in install sequence: task 1/1: failed, task \"upgrade\" failed: exit code 1"))
 }
 
 // stuckImage is the image that the machine boots in maintenance mode under the fault stuck-maintenance: the one in its

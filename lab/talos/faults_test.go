@@ -1,12 +1,16 @@
 package talos_test
 
 import (
+	"net"
+	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
@@ -187,4 +191,64 @@ func TestFault_ALearnerStaysOneAndKeepsOthersFromJoining(t *testing.T) {
 	w.stage(12, talos.StageRunning)
 	w.stage(13, talos.StageRunning)
 	require.ElementsMatch(t, []string{node(11), node(12), node(13)}, etcdMembers(w, 11))
+}
+
+func TestFault_ABootThatHangsHasItsAddressAndRefusesConnectionsUntilAReset(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.BootHangs, "vm-11", "2")
+	hw := w.hardware(11)
+	for range 2 {
+		g := w.site.PowerOn(hw)
+		w.eventually("the boot hangs", func() bool { return w.status(11).Reason == "downloading config" })
+		require.True(t, w.links.has(w.addr(11)))
+		links, answers := g.Interfaces()
+		require.True(t, answers, "the guest agent runs")
+		require.Equal(t, []netip.Prefix{netip.PrefixFrom(w.addr(11), 24)}, links[1].Addresses)
+		_, err := net.Dial("tcp", w.endpoint(11))
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		g.PowerOff()
+	}
+	w.site.PowerOn(hw)
+	w.stage(11, talos.StageMaintenance)
+}
+
+func TestFault_ABootThatHangsStaysSoWhenTheFaultIsOff(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.BootHangs, "vm-11", "")
+	g := w.site.PowerOn(w.hardware(11))
+	w.eventually("the boot hangs", func() bool { return w.status(11).Reason == "downloading config" })
+	w.faults.Clear()
+	_, err := net.Dial("tcp", w.endpoint(11))
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	g.PowerOff()
+	w.site.PowerOn(w.hardware(11))
+	w.stage(11, talos.StageMaintenance)
+}
+
+func TestFault_AFailedInstallationLeavesPartitionsAtWhichTheImageHalts(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.InstallFails, "vm-11", "")
+	g, hw := w.install(configmachine.TypeControlPlane, 11)
+	halted := func() bool { return strings.HasPrefix(w.status(11).Reason, "Talos is already installed to disk") }
+	w.eventually("the image halts", halted)
+	require.True(t, w.links.has(w.addr(11)), "it has its address")
+	_, err := net.Dial("tcp", w.endpoint(11))
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+
+	w.faults.Clear() // neither that nor a reset helps
+	g.PowerOff()
+	g = w.site.PowerOn(hw)
+	w.eventually("it halts again", halted)
+
+	g.PowerOff()
+	hw.Disks["scsi0"].Content = nil // another VM
+	w.site.PowerOn(hw)
+	w.stage(11, talos.StageMaintenance)
+}
+
+func TestFault_AnInstallationThatFailsBeforeItWritesLeavesNoTraces(t *testing.T) {
+	w := newWorld(t)
+	_, hw := w.install(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineInstall.InstallDisk = "/dev/nvme0n1" })
+	w.stage(11, talos.StageMaintenance)
+	require.Nil(t, hw.Disks["scsi0"].Content)
 }

@@ -25,6 +25,9 @@ import (
 func (b *boot) maintenance() ending {
 	b.addAddresses(ipv4First(b.cloudInit()))
 	b.publishRoutes(nil)
+	if b.hangs() {
+		return b.hang("downloading config")
+	}
 	server, err := b.serveMaintenance()
 	if err != nil {
 		b.printk("[talos] maintenance service failed: %v", err)

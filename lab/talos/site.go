@@ -50,6 +50,7 @@ type Site struct {
 	mu       sync.Mutex // guards all that follows, and the fields of machines, boots, installations and clusters
 	machines map[int]*guest
 	clusters map[string]*cluster
+	hung     map[int]int // boots that have hung by the fault boot-hangs, by VM id
 }
 
 // New returns a site without machines. Close ends it.
@@ -68,7 +69,7 @@ func New(cfg Config) *Site {
 			return net.Listen("tcp", net.JoinHostPort(a.String(), strconv.Itoa(constants.ApidPort)))
 		}
 	}
-	s := &Site{cfg: cfg, machines: map[int]*guest{}, clusters: map[string]*cluster{}}
+	s := &Site{cfg: cfg, machines: map[int]*guest{}, clusters: map[string]*cluster{}, hung: map[int]int{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.wg.Go(s.followFaults)
 	return s

@@ -113,7 +113,9 @@ func (m *guest) bootOnce() ending {
 	m.site.mu.Unlock()
 	switch {
 	case halted:
-		return m.halt("Talos is already installed to disk but booted from another media and talos.halt_if_installed kernel parameter is set")
+		b := newBoot(m, nil, iso)
+		b.halts = true
+		return b.run()
 	case disk != nil:
 		return newBoot(m, disk, nil).run()
 	case iso != nil:

@@ -166,6 +166,11 @@ var Lanes = [][]Case{
 	},
 	{
 		{
+			Name: "a boot from the image hangs", Moment: BeforeApply,
+			Kind: "boot-hangs", Target: "infra-worker-1",
+			Up: Waits, // for five minutes, until it resets the VM: the end of the fault does not end the hanging boot
+		},
+		{
 			Name: "the image of 1Password Connect cannot be pulled", Moment: AfterTheGate,
 			Kind: "image-pull", Target: "connect-api",
 			Up: Stops, Says: `external-secrets/onepassword-connect: .*(ImagePullBackOff|ErrImagePull)`, Before: "slipway:gitops:GitOpsHandover",
