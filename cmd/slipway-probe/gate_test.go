@@ -218,9 +218,8 @@ func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Equal(t, health.Closed, report.Outcome)
 	cause := problem(t, report, "infra-worker-1", "kubelet")
-	assert.Equal(t, "kubelet is Failed", cause.Reason)
-	assert.Equal(t, []string{"last event of kubelet: Service failed to start: no image",
-		"log of kubelet on infra-worker-1:", "| flag provided but not defined: --what"}, cause.Evidence)
+	assert.Equal(t, "kubelet is Failed (Service failed to start: no image)", cause.Reason)
+	assert.Equal(t, []string{"log of kubelet on infra-worker-1:", "| flag provided but not defined: --what"}, cause.Evidence)
 	assert.Equal(t, "talosctl --context fake -n 10.25.11.21 service kubelet; talosctl --context fake -n 10.25.11.21 logs kubelet",
 		cause.Command)
 	assert.Contains(t, progress, "infra-worker-1")

@@ -26,8 +26,8 @@ const (
 
 // arrival waits for a machine that gets its first configuration from this run.
 //
-// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos wait for the cloud-init drive, and one
-// takes it away from the other. The machine then has its address and refuses connections to port 50000, and only a reset helps.
+// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos use the cloud-init drive, and one takes
+// it away from the other. The machine then has its address and refuses connections to port 50000, and only a reset helps.
 type arrival struct {
 	machines.Machine
 
@@ -45,7 +45,8 @@ func (a arrival) await(ctx context.Context) error {
 	a.say(fmt.Sprintf("%s: has its address and has refused connections to Talos's API for %s, so its boot hangs; resetting the machine",
 		a.Node.Name, closedLimit))
 	if err := a.Reset(ctx); err != nil {
-		return fmt.Errorf("%s: its boot hangs before Talos's API, and it cannot be reset: %w; reset it by hand, and run up again", a.Node.Name, err)
+		return fmt.Errorf("%s: its boot hangs before Talos's API, and it cannot be reset: %w; reset it by hand, and run up again",
+			a.Node.Name, err)
 	}
 	if err := a.open(ctx, false); err != nil {
 		return fmt.Errorf("after a reset: %w", err)

@@ -184,7 +184,8 @@ var Kinds = []Description{
 
 	{
 		Kind: KubeletDown, Group: groupKubernetes, Target: "node",
-		WhenOn:  "the Talos service `kubelet` fails, the Node becomes NotReady; `--detail` is the error",
+		WhenOn: "the kubelet ends again and again: its Talos service is `Waiting` and says why, the Node becomes NotReady; " +
+			"`--detail` is the error",
 		WhenOff: "the service starts",
 	},
 	{

@@ -58,8 +58,8 @@ func (m *guest) awaitBootable() error {
 	})
 }
 
-// hangs tells whether the fault boot-hangs keeps this boot from its image from going on. It does so for the first boots after it was switched
-// on.
+// hangs tells whether the fault boot-hangs keeps this boot from its image from going on. It does so for the first boots after it was
+// switched on.
 func (b *boot) hangs() bool {
 	f, on := b.m.fault(fault.BootHangs)
 	b.site.mu.Lock()
@@ -177,13 +177,16 @@ func (b *boot) staysLearner() bool {
 	return on
 }
 
-// kubeletError is the error that the fault kubelet-down ends the kubelet with; empty if the fault is off.
+// restarts is the beginning of Talos's message about the kubelet, after which comes the error.
+const restarts = "Error running Containerd(kubelet), going to restart forever: "
+
+// kubeletError is the message of the kubelet that the fault kubelet-down ends again and again; empty if the fault is off.
 func (b *boot) kubeletError() string {
 	f, on := b.m.fault(fault.KubeletDown)
 	if !on {
 		return ""
 	}
-	return "Failed running service: " + cmp.Or(f.Detail, "task \"kubelet\" failed: exit code 255")
+	return restarts + cmp.Or(f.Detail, `task "kubelet" failed: exit code 1 (last log "")`)
 }
 
 // imagePullError is Talos's error for an image under the fault image-pull; nil if the fault is off.

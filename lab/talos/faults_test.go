@@ -252,3 +252,22 @@ func TestFault_AnInstallationThatFailsBeforeItWritesLeavesNoTraces(t *testing.T)
 	w.stage(11, talos.StageMaintenance)
 	require.Nil(t, hw.Disks["scsi0"].Content)
 }
+
+func TestFault_AKubeletThatNeverStartsKeepsTheMachineBootingWithAnAPI(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(1, 0)
+	w.breaks(fault.KubeletDown, "vm-21", "exec /usr/local/bin/kubelet: no such file or directory")
+	w.install(configmachine.TypeWorker, 21)
+	w.eventually("it waits, and says why", func() bool {
+		kubelet := w.service(21, "kubelet")
+		return kubelet.State == "Waiting" && kubelet.Message == "Error running Containerd(kubelet), going to restart forever: "+
+			"exec /usr/local/bin/kubelet: no such file or directory"
+	})
+	require.Equal(t, talos.StageBooting, w.status(21).Stage)
+	boot := bootID(w, w.admin(21))
+	_, err := w.admin(21).ApplyConfiguration(w.ctx, auto(w.config(configmachine.TypeWorker, 21)))
+	require.NoError(t, err, "its API takes configurations")
+	w.faults.Clear()
+	w.stage(21, talos.StageRunning)
+	require.Equal(t, boot, bootID(w, w.admin(21)), "without a reboot")
+}

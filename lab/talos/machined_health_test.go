@@ -257,7 +257,7 @@ func TestHealthCheck_WaitsForTheKubeletOfAControlPlaneOnly(t *testing.T) {
 
 	w.breaks(fault.KubeletDown, node(11), "")
 	w.eventually("the kubelet is down", func() bool { return !w.service(11, "kubelet").Healthy })
-	w.waitsFor(11, `service "kubelet" not in expected state "Running": current state [Failed]`)
+	w.waitsFor(11, `service "kubelet" not in expected state "Running": current state [Waiting]`)
 }
 
 func TestHealthCheck_WaitsForANodeThatDoesNotFinishItsBoot(t *testing.T) {
@@ -266,7 +266,7 @@ func TestHealthCheck_WaitsForANodeThatDoesNotFinishItsBoot(t *testing.T) {
 	w.kubernetesAPI([]byte{11}, []byte{21})
 	w.breaks(fault.KubeletDown, node(21), "")
 	w.install(configmachine.TypeWorker, 21)
-	w.eventually("its kubelet fails", func() bool { return w.service(21, "kubelet").State == "Failed" })
+	w.eventually("its kubelet fails", func() bool { return w.service(21, "kubelet").State == "Waiting" })
 	w.waitsFor(11, "waiting for all nodes to finish boot sequence: nodes are not running: booting: ["+w.addr(21).String()+"]")
 }
 

@@ -146,14 +146,16 @@ func TestServices_OnlyWhatTalosAllowsIsStartedStoppedAndRestarted(t *testing.T) 
 	w.eventually("kubelet is back", func() bool { _, runs := w.kube.kubelet(node(11)); return runs && w.service(11, "kubelet").Healthy })
 }
 
-func TestFault_KubeletDownFailsTheServiceUntilTheFaultIsOff(t *testing.T) {
+func TestFault_AKubeletThatIsDownWaitsAndSaysWhyUntilTheFaultIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)
 	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.KubeletDown, Target: node(21)}))
 	w.eventually("kubelet failed", func() bool {
 		_, runs := w.kube.kubelet(node(21))
-		return !runs && w.service(21, "kubelet").State == "Failed"
+		return !runs && w.service(21, "kubelet").State == "Waiting"
 	})
+	require.Equal(t, `Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1 (last log "")`,
+		w.service(21, "kubelet").Message)
 	require.True(t, w.service(11, "kubelet").Healthy, "only the node that the fault names")
 	c := w.admin(11)
 	w.eventually("the machine is not ready", func() bool {

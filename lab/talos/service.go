@@ -43,7 +43,8 @@ type serviceSpec struct {
 	unchecked bool
 	// running, if not nil, runs from the start of the process to its end.
 	running func(ctx context.Context)
-	// broken, if not nil, returns the error that a fault causes, "" if there is none.
+	// broken, if not nil, returns the message of a service that a fault breaks while it runs, "" if there is none. The service then waits, and
+	// starts again when the fault is off. Its tries in between are not modelled.
 	broken func() string
 	// stopped, if not nil, undoes started and healthy.
 	stopped func()
@@ -76,7 +77,9 @@ func (s *services) start(spec serviceSpec) {
 	s.set(svc, machine.ServiceStateEvent_INITIALIZED, nil, "")
 	s.b.wg.Go(func() {
 		for s.awaitWanted(svc) == nil {
-			s.runOnce(svc)
+			if s.awaitMended(svc) {
+				s.runOnce(svc)
+			}
 		}
 	})
 }
@@ -98,6 +101,38 @@ func (s *services) awaitWanted(svc *service) error {
 		case <-changed:
 		case <-s.b.ctx.Done():
 			return errOff
+		}
+	}
+}
+
+// awaitMended waits as long as a fault breaks a service that was running, which Talos starts again and again. It returns false if the service
+// is stopped meanwhile.
+func (s *services) awaitMended(svc *service) bool {
+	s.mu.Lock()
+	waits := svc.state == machine.ServiceStateEvent_WAITING
+	s.mu.Unlock()
+	if svc.spec.broken == nil || !waits {
+		return true
+	}
+	for {
+		changed, faults := s.change.changed(), s.b.site.cfg.Faults.Changed()
+		s.mu.Lock()
+		wanted := svc.wanted
+		s.mu.Unlock()
+		switch {
+		case s.b.ctx.Err() != nil:
+			return false
+		case !wanted:
+			s.set(svc, machine.ServiceStateEvent_STOPPING, nil, "Aborting restart sequence")
+			s.set(svc, machine.ServiceStateEvent_FINISHED, nil, "Service finished successfully")
+			return false
+		case svc.spec.broken() == "":
+			return true
+		}
+		select {
+		case <-changed:
+		case <-faults:
+		case <-s.b.ctx.Done():
 		}
 	}
 }
@@ -159,7 +194,11 @@ func (s *services) supervise(ctx context.Context, svc *service) {
 		if svc.spec.broken != nil {
 			if msg := svc.spec.broken(); msg != "" {
 				stopChecks()
-				s.fail(svc, msg)
+				s.b.logFailure(svc.spec.id, msg)
+				s.set(svc, machine.ServiceStateEvent_WAITING, nil, msg)
+				s.mu.Lock()
+				svc.cancel = nil
+				s.mu.Unlock()
 				return
 			}
 		}
@@ -214,7 +253,7 @@ func (s *services) check(ctx context.Context, svc *service) error {
 	return svc.spec.healthy(ctx)
 }
 
-// fail marks a service as failed. It stays so until it is started again or the fault is off.
+// fail marks a service as failed. It stays so until it is started again.
 func (s *services) fail(svc *service, msg string) {
 	s.b.logFailure(svc.spec.id, msg)
 	s.set(svc, machine.ServiceStateEvent_FAILED, nil, msg)
@@ -223,14 +262,6 @@ func (s *services) fail(svc *service, msg string) {
 	svc.cancel = nil
 	svc.wanted = false
 	s.mu.Unlock()
-	if svc.spec.broken == nil {
-		return
-	}
-	s.b.wg.Go(func() {
-		if s.b.site.cfg.Faults.Wait(s.b.ctx, func() bool { return svc.spec.broken() == "" }) == nil {
-			_ = s.setWanted(svc.spec.id, true)
-		}
-	})
 }
 
 func (s *services) finish(svc *service) {

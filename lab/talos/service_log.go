@@ -87,7 +87,9 @@ func etcdArgs(cfg config.Provider, name string) string {
 
 // logFailure writes the error of a service that fails.
 func (b *boot) logFailure(id, reason string) {
-	reason = strings.TrimPrefix(strings.TrimPrefix(reason, "Failed running service: "), "Failed to create runner: ")
+	for _, prefix := range []string{"Failed running service: ", "Failed to create runner: ", restarts} {
+		reason = strings.TrimPrefix(reason, prefix)
+	}
 	switch id {
 	case "etcd":
 		b.logs.add(id, etcdLine("fatal", "discovery failed", fmt.Sprintf(`"error":%q`, reason)))

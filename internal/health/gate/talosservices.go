@@ -58,7 +58,7 @@ func nodeServices(node Machine, want []string, talos TalosNode) health.Result {
 		}
 		problems = append(problems, id+" "+problem)
 		service, present := talos.Services[id]
-		if service.LastEvent != "" {
+		if service.LastEvent != "" && !strings.Contains(problem, service.LastEvent) {
 			result.Evidence = append(result.Evidence, "last event of "+id+": "+service.LastEvent)
 		}
 		if present {
@@ -82,6 +82,8 @@ func serviceProblem(services map[string]Service, id string) string {
 		return "is not a service of this node yet"
 	case extension && service.State == "Finished":
 		return "" // some extensions run once, such as the one that imports storage pools
+	case service.State != "Running" && service.LastEvent != "":
+		return "is " + cmp.Or(service.State, "in no state") + " (" + service.LastEvent + ")"
 	case service.State != "Running":
 		return "is " + cmp.Or(service.State, "in no state")
 	case extension && !service.Known:

@@ -28,6 +28,12 @@ var _ = fault("kubelet-down-on-a-worker", func(c *Cluster) {
 	agentOf(c, "infra-worker-1").Ready = false
 })
 
+var _ = fault("kubelet-restarts-for-ever", func(c *Cluster) {
+	c.Talos["infra-worker-2"].Services["kubelet"] = Service{State: "Waiting",
+		LastEvent: `Error running Containerd(kubelet), going to restart forever: task "kubelet" failed: exit code 1 (last log "")`}
+	c.Nodes.Items, c.Agents.Items = c.Nodes.Items[:4], c.Agents.Items[:4]
+})
+
 var _ = fault("kubelet-down-a-moment-ago", func(c *Cluster) {
 	c.Talos["infra-worker-1"].Services["kubelet"] = Service{State: "Failed"}
 	c.CiliumHealth["infra-worker-1"] = CiliumHealth{Asked: true, Err: "dial tcp 10.25.11.21:10250: connection refused"}

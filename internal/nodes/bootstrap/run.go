@@ -253,7 +253,11 @@ func (v view) waiting(again netip.Addr) string {
 			reasons = append(reasons, s.node.String()+": has etcd data, and its etcd is "+s.etcd.state)
 		case s.etcd.state == failed && s.node == again:
 		case s.etcd.state != awaitsBootstrap:
-			reasons = append(reasons, s.node.String()+": its etcd is "+s.etcd.state)
+			reason := s.node.String() + ": its etcd is " + s.etcd.state
+			if s.etcd.message != "" {
+				reason += " (" + s.etcd.message + ")"
+			}
+			reasons = append(reasons, reason)
 		}
 	}
 	return strings.Join(reasons, "; ")

@@ -163,6 +163,7 @@ func TestRun_NeverStartsASecondClusterBesideNodesThatBoot(t *testing.T) {
 		"10.25.11.12: has etcd data, and its etcd is Preparing": {state: "Preparing", data: true},
 		"10.25.11.12: its etcd is Waiting":                      {state: "Waiting"},
 		"10.25.11.12: its etcd is Failed":                       {state: "Failed"},
+		"10.25.11.12: its etcd is Waiting (Error running X)":    {state: "Waiting", message: "Error running X"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster()

@@ -80,7 +80,8 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 			health := service.GetHealth()
 			one := turn.Service{State: service.GetState(), Known: health != nil && !health.GetUnknown(), Healthy: health.GetHealthy()}
 			if events := service.GetEvents().GetEvents(); len(events) > 0 {
-				one.Since = events[len(events)-1].GetTs().AsTime()
+				newest := events[len(events)-1]
+				one.Since, one.Message = newest.GetTs().AsTime(), newest.GetMsg()
 			}
 			seen.Services[service.GetId()] = one
 		}

@@ -46,7 +46,7 @@ func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, er
 	}
 	switch {
 	case machine.Stage != stageRunning:
-		return "the machine is " + machine.Stage, nil
+		return machine.StageProblem(), nil
 	case servicesProblem(machine) != "":
 		return servicesProblem(machine), nil
 	case !exists:
@@ -100,6 +100,16 @@ func (e *Engine) memberProblem(ctx context.Context, node Node) (string, error) {
 	return "it is no member of etcd", nil
 }
 
+// StageProblem says in which stage a machine is that does not run, and which services keep it from running: it boots for as long as one of
+// them waits.
+func (m Machine) StageProblem() string {
+	stage := "the machine is " + m.Stage
+	if services := servicesProblem(m); services != "" {
+		return stage + ", and " + services
+	}
+	return stage
+}
+
 // servicesProblem returns which Talos services are not healthy; "" if all are. Some have no health check. Extensions are left to the gate:
 // the configuration of one that an upgrade has added comes after the upgrade.
 func servicesProblem(machine Machine) string {
@@ -108,7 +118,11 @@ func servicesProblem(machine Machine) string {
 		switch service := machine.Services[id]; {
 		case strings.HasPrefix(id, "ext-"), service.State == "Skipped":
 		case service.State != running:
-			problems = append(problems, id+" is "+cmp.Or(service.State, "in no state"))
+			problem := id + " is " + cmp.Or(service.State, "in no state")
+			if service.Message != "" {
+				problem += " (" + service.Message + ")"
+			}
+			problems = append(problems, problem)
 		case service.Known && !service.Healthy:
 			problems = append(problems, id+" is not healthy")
 		}

@@ -204,7 +204,7 @@ func etcdProblem(machine Machine, err error) string {
 	case err != nil:
 		return "its Talos API does not answer: " + err.Error()
 	case machine.Stage != stageRunning:
-		return "the machine is " + machine.Stage
+		return machine.StageProblem()
 	case etcd.State != running:
 		return "its etcd is " + cmp.Or(etcd.State, "not there")
 	case !etcd.Healthy:

@@ -46,6 +46,7 @@ type Service struct {
 	State          string    // such as Running
 	Known, Healthy bool      // whether its health was checked, and whether it is healthy
 	Since          time.Time // of its newest event
+	Message        string    // of its newest event; Talos's words
 }
 
 // Member is a member of etcd.

@@ -225,8 +225,12 @@ func TestTake_ANodeThatDoesNotComeBackStaysCordonedAndIsNamed(t *testing.T) {
 
 func TestTake_IsNotBackBefore(t *testing.T) {
 	for want, breaks := range map[string]func(*fake){
-		"it has not rebooted yet":      func(f *fake) { f.machines["cp-1"].Boot = "1" },
-		"the machine is booting":       func(f *fake) { f.machines["cp-1"].Stage = "booting" },
+		"it has not rebooted yet": func(f *fake) { f.machines["cp-1"].Boot = "1" },
+		"the machine is booting":  func(f *fake) { f.machines["cp-1"].Stage = "booting" },
+		"the machine is booting, and kubelet is Waiting (Error running X)": func(f *fake) {
+			f.machines["cp-1"].Stage = "booting"
+			f.machines["cp-1"].Services["kubelet"] = Service{State: "Waiting", Message: "Error running X"}
+		},
 		"kubelet is not healthy":       func(f *fake) { f.machines["cp-1"].Services["kubelet"] = Service{State: running, Known: true} },
 		"etcd is Preparing":            func(f *fake) { f.machines["cp-1"].Services["etcd"] = Service{State: "Preparing"} },
 		"its Node object is not Ready": func(f *fake) { f.nodes["cp-1"] = KubeNode{Unschedulable: true, Ours: true, Boot: "2"} },

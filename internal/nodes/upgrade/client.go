@@ -45,6 +45,11 @@ func (c clients) Look(ctx context.Context, node turn.Node) (answer, error) {
 	defer cancel()
 	seen, err := look(ctx, c.Talos(node))
 	seen.running.Node = node
+	if err == nil && seen.stage != runtime.MachineStageRunning.String() {
+		if machine, err := c.Machine(ctx, node); err == nil {
+			seen.waits = machine.StageProblem()
+		}
+	}
 	return seen, talosapi.Message(err)
 }
 

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (s sight) pending() string {
 	case s.err != nil:
 		return s.node.Name + ": its Talos API does not answer: " + s.err.Error()
 	case s.answer.configured && s.answer.stage != runtime.MachineStageRunning.String():
-		return s.node.Name + ": the machine is " + s.answer.stage
+		return s.node.Name + ": " + cmp.Or(s.answer.waits, "the machine is "+s.answer.stage)
 	}
 	return ""
 }

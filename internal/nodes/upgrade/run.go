@@ -70,6 +70,7 @@ type machines interface {
 type answer struct {
 	configured bool
 	stage      string // of the machine, such as running
+	waits      string // why it does not run; "" if it does, or is not known
 	running    versions.Running
 }
 
