@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
@@ -154,6 +155,7 @@ func (c model) checkMachine(n cluster.Machine) []finding {
 		}
 		found = append(found, states[cause].by.finding(strings.Join(one.path, "."), one.problem, one.remedy))
 	}
+	found = append(found, badCredentials(states, time.Now())...)
 	found = append(found, invalid(states, found)...)
 	order := func(f finding) int { return slices.Index(patches, f.by) }
 	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(order(a), order(b)) })

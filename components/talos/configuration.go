@@ -1,7 +1,10 @@
 package talos
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
@@ -42,13 +45,14 @@ func appliesOf(nodes []node) []pulumi.Resource {
 // configure applies the configurations of machines. Control planes get theirs one after the other: a configuration that one of them
 // refuses, or that breaks it, does not reach the next.
 func (c configurer) configure(ctx *pulumi.Context, made []machines.Machine) ([]node, error) {
+	configurations, err := c.configurations(ctx, made)
+	if err != nil {
+		return nil, err
+	}
 	var nodes []node
 	var former []pulumi.Resource // of the control plane before
-	for _, machine := range made {
-		configuration, err := c.configuration(ctx, machine.Node)
-		if err != nil {
-			return nil, err
-		}
+	for i, machine := range made {
+		configuration := configurations[i]
 		var after []pulumi.Resource
 		if machine.Node.Role == cluster.ControlPlane {
 			after = former
@@ -63,6 +67,51 @@ func (c configurer) configure(ctx *pulumi.Context, made []machines.Machine) ([]n
 		nodes = append(nodes, node{machine, apply, sumOf(machine.Node, configuration)})
 	}
 	return nodes, nil
+}
+
+// configurations returns the whole machine configurations of machines; secret. None of them is known before the certificates, keys and
+// tokens of all have been parsed: Talos would take any text for most of them, install itself, and never start its API.
+func (c configurer) configurations(ctx *pulumi.Context, made []machines.Machine) ([]pulumi.StringOutput, error) {
+	var all pulumi.StringArray
+	for _, machine := range made {
+		configuration, err := c.configuration(ctx, machine.Node)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, configuration)
+	}
+	checked := all.ToStringArrayOutput().ApplyT(func(texts []string) ([]string, error) {
+		remarks, err := checkCredentials(made, texts)
+		for _, remark := range remarks {
+			_ = ctx.Log.Warn(remark, &pulumi.LogArgs{Resource: c.Component}) // the run goes on without it
+		}
+		return texts, err
+	}).(pulumi.StringArrayOutput)
+	var configurations []pulumi.StringOutput
+	for i := range made {
+		configurations = append(configurations, checked.Index(pulumi.Int(i)))
+	}
+	return configurations, nil
+}
+
+// checkCredentials parses the credentials in the configurations of machines. What several machines have is said once.
+func checkCredentials(of []machines.Machine, texts []string) (remarks []string, err error) {
+	var problems []error
+	said := map[string]bool{}
+	for i, text := range texts {
+		expired, wrong := machineconfig.CheckCredentials(text, time.Now())
+		for _, remark := range expired {
+			remark += "; nothing that it has signed is valid any more"
+			if !said[remark] {
+				remarks, said[remark] = append(remarks, remark), true
+			}
+		}
+		if wrong != nil && !said[wrong.Error()] {
+			said[wrong.Error()] = true
+			problems = append(problems, fmt.Errorf("the machine configuration of %s is not applied, nor is any other: %w", of[i].Node.Name, wrong))
+		}
+	}
+	return remarks, errors.Join(problems...)
 }
 
 // configuration returns a node's whole machine configuration; secret, and never an output. All patches are arguments of the
@@ -113,8 +162,8 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 }
 
 // apply registers the resource that applies a machine's configuration, after the upgrade and the resources in after. The first time, it is
-// applied in maintenance mode, once the machine answers, later by mutual TLS. Talos before 1.14 decides whether a change needs a reboot; see configures for later
-// ones. A replaced machine starts in maintenance mode, so the resource is replaced with it.
+// applied in maintenance mode, once the machine answers, later by mutual TLS. Talos before 1.14 decides whether a change needs a reboot; see
+// configures for later ones. A replaced machine starts in maintenance mode, so the resource is replaced with it.
 func (c configurer) apply(
 	ctx *pulumi.Context, of machines.Machine, configuration pulumi.StringOutput, after []pulumi.Resource,
 ) (*machine.ConfigurationApply, error) {

@@ -1,0 +1,295 @@
+package machineconfig
+
+import (
+	"bytes"
+	"crypto/tls"
+	stdx509 "crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+)
+
+// Talos takes any text for most of the certificates, keys and tokens in a configuration, in maintenance mode too. It installs itself, and
+// then its API never starts: the machine must be made anew. So they are parsed here, before a machine gets them.
+
+// credential is a part of the configuration that Talos parses only when it uses it. "*" in the path is any key, and "[]" any item.
+type credential struct {
+	path  string
+	fault func(value any, now time.Time) string // what is wrong, without any value; "" if nothing is
+}
+
+// credentials are the parts that are parsed, by their paths in the tree of documents.
+var credentials = []credential{
+	{"machine.ca", authority},
+	{"machine.acceptedCAs.[]", authority},
+	{"machine.token", matching(token, "is no token of the form abcdef.0123456789abcdef")},
+	{"machine.registries.config.*.tls.ca", decoded(bundle)},
+	{"machine.registries.config.*.tls.clientIdentity", identity("crt", fromBase64)},
+	{"cluster.ca", authority},
+	{"cluster.acceptedCAs.[]", authority},
+	{"cluster.aggregatorCA", authority},
+	{"cluster.etcd.ca", authority},
+	{"cluster.serviceAccount.key", decoded(key)},
+	{"cluster.token", matching(token, "is no token of the form abcdef.0123456789abcdef")},
+	{"cluster.secret", encryptionKey},
+	{"cluster.secretboxEncryptionSecret", encryptionKey},
+	{"cluster.aescbcEncryptionSecret", encryptionKey},
+	{"RegistryTLSConfig *.ca", plain(bundle)},
+	{"RegistryTLSConfig *.clientIdentity", identity("cert", plainText)},
+	{"TrustedRootsConfig *.certificates", plain(bundle)},
+}
+
+// token is the form of the tokens by which machines and kubelets join.
+var token = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+
+const credentialRemedy = "give it as Talos generates or documents it"
+
+// faultOfCredential is a credential that Talos could not use.
+type faultOfCredential struct {
+	path    []string
+	problem string
+}
+
+func (f faultOfCredential) text() string { return strings.Join(f.path, ".") }
+
+// faultyCredentials returns the credentials in a tree of documents that Talos could not use, sorted by path.
+func faultyCredentials(tree map[string]any, now time.Time) []faultOfCredential {
+	var found []faultOfCredential
+	for _, one := range credentials {
+		visit(nil, strings.Split(one.path, "."), tree, func(path []string, value any) {
+			if problem := one.fault(value, now); problem != "" {
+				found = append(found, faultOfCredential{slices.Clone(path), problem})
+			}
+		})
+	}
+	slices.SortStableFunc(found, func(a, b faultOfCredential) int { return slices.Compare(a.path, b.path) })
+	return found
+}
+
+// visit calls found for each value at a path. A key that ends in "*" is any key that begins so. The name of a registry may have dots.
+func visit(at, path []string, value any, found func([]string, any)) {
+	if value == nil {
+		return
+	}
+	if len(path) == 0 {
+		found(at, value)
+		return
+	}
+	if list, isList := value.([]any); isList && path[0] == "[]" {
+		for i, item := range list {
+			visit(append(slices.Clone(at), fmt.Sprintf("[%d]", i)), path[1:], item, found)
+		}
+		return
+	}
+	mapping, _ := value.(map[string]any)
+	beginning, anyEnding := strings.CutSuffix(path[0], "*")
+	for _, key := range slices.Sorted(maps.Keys(mapping)) {
+		if key == path[0] || anyEnding && strings.HasPrefix(key, beginning) {
+			visit(append(slices.Clone(at), key), path[1:], mapping[key], found)
+		}
+	}
+}
+
+// reader returns the text of a value; false if it has none.
+type reader func(value any) (string, bool)
+
+func plainText(value any) (string, bool) {
+	text, isText := value.(string)
+	return text, isText && text != ""
+}
+
+func fromBase64(value any) (string, bool) {
+	text, isText := plainText(value)
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	return string(decoded), isText && err == nil && len(decoded) > 0
+}
+
+func plain(check func(string, time.Time) string) func(any, time.Time) string {
+	return read(plainText, "is no text", check)
+}
+
+func decoded(check func(string, time.Time) string) func(any, time.Time) string {
+	return read(fromBase64, "is not in base64", check)
+}
+
+func read(read reader, otherwise string, check func(string, time.Time) string) func(any, time.Time) string {
+	return func(value any, now time.Time) string {
+		text, ok := read(value)
+		if !ok {
+			return otherwise
+		}
+		return check(text, now)
+	}
+}
+
+func matching(form *regexp.Regexp, otherwise string) func(any, time.Time) string {
+	return plain(func(text string, _ time.Time) string {
+		if form.MatchString(text) {
+			return ""
+		}
+		return otherwise
+	})
+}
+
+// encryptionKey is a key of 32 bytes.
+func encryptionKey(value any, _ time.Time) string {
+	if text, ok := fromBase64(value); !ok || len(text) != 32 {
+		return "is not a key of 32 bytes in base64"
+	}
+	return ""
+}
+
+// authority is a CA with its key, or without: a worker has only certificates.
+func authority(value any, now time.Time) string {
+	certificate, ok := fromBase64(at(value, "crt"))
+	if !ok {
+		return "has no certificate in base64"
+	}
+	parsed := firstCertificate(certificate)
+	switch {
+	case parsed == nil:
+		return "has a certificate that cannot be read"
+	case !parsed.IsCA:
+		return "has a certificate that is none of a CA"
+	case now.Before(parsed.NotBefore.Add(-clockSkew)):
+		return "has a certificate that is valid from " + parsed.NotBefore.UTC().Format(time.DateOnly)
+	}
+	secret := at(value, "key")
+	if secret == nil || secret == "" {
+		return ""
+	}
+	return pairs("crt", fromBase64, value, now)
+}
+
+// firstCertificate reads the first block of PEM; nil if it is no certificate.
+func firstCertificate(text string) *stdx509.Certificate {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != x509.PEMTypeCertificate {
+		return nil
+	}
+	parsed, err := stdx509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}
+
+// clockSkew is how much earlier than another computer's this one's clock may be.
+const clockSkew = time.Hour
+
+// key is a private key of a kind that Talos knows.
+func key(text string, _ time.Time) string {
+	if _, err := (&x509.PEMEncodedKey{Key: []byte(text)}).GetKey(); err != nil {
+		return "is no PEM of an RSA, ECDSA or Ed25519 private key"
+	}
+	return ""
+}
+
+// identity is a client certificate with its key.
+func identity(certificate string, read reader) func(any, time.Time) string {
+	return func(value any, now time.Time) string { return pairs(certificate, read, value, now) }
+}
+
+// pairs checks that a key is that of a certificate.
+func pairs(certificate string, read reader, value any, now time.Time) string {
+	crt, hasCertificate := read(at(value, certificate))
+	secret, hasKey := read(at(value, "key"))
+	switch {
+	case !hasCertificate:
+		return "has no certificate in PEM"
+	case !hasKey:
+		return "has no key in PEM"
+	case bundle(crt, now) != "":
+		return "has a certificate that cannot be read"
+	case key(secret, now) != "":
+		return "has a key that is no PEM of an RSA, ECDSA or Ed25519 private key"
+	}
+	if _, err := tls.X509KeyPair([]byte(crt), []byte(secret)); err != nil {
+		return "has a key of another certificate"
+	}
+	return ""
+}
+
+// bundle is one or more certificates. Text between them is a comment.
+func bundle(text string, _ time.Time) string {
+	rest, count := []byte(text), 0
+	for {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != x509.PEMTypeCertificate {
+			return "has a block of PEM that is no certificate"
+		}
+		if _, err := stdx509.ParseCertificate(block.Bytes); err != nil {
+			return "has a certificate that cannot be read"
+		}
+		count++
+	}
+	switch {
+	case count == 0:
+		return "has no certificate in PEM"
+	case bytes.Contains(rest, []byte("-----BEGIN")):
+		return "has a block of PEM that cannot be read"
+	}
+	return ""
+}
+
+// CheckCredentials parses the certificates, keys and tokens of a node's whole machine configuration. The error has all that Talos could not
+// use, by their paths and without their values. expired are the CAs that Talos takes, and with which nothing is valid any more. A text that
+// this program does not read is left to Talos.
+func CheckCredentials(configuration string, now time.Time) (expired []string, err error) {
+	tree, unread := guarded(func() (map[string]any, error) {
+		full, err := configloader.NewFromBytes([]byte(configuration))
+		if err != nil {
+			return nil, err
+		}
+		return documents(full)
+	})
+	if unread != nil {
+		return nil, nil //nolint:nilerr // Talos says what is wrong with it
+	}
+	var problems []error
+	for _, fault := range faultyCredentials(tree, now) {
+		problems = append(problems, fmt.Errorf("%s: %s; %s", fault.text(), fault.problem, credentialRemedy))
+	}
+	for _, path := range []string{"machine.ca", "cluster.ca", "cluster.aggregatorCA", "cluster.etcd.ca"} {
+		visit(nil, strings.Split(path, "."), tree, func(_ []string, value any) {
+			text, _ := fromBase64(at(value, "crt"))
+			if certificate := firstCertificate(text); certificate != nil && now.After(certificate.NotAfter) {
+				expired = append(expired, path+" expired on "+certificate.NotAfter.UTC().Format(time.DateOnly))
+			}
+		})
+	}
+	return expired, errors.Join(problems...)
+}
+
+// badCredentials returns the credentials that patches have brought, and that Talos could not use, each for the patch that did. What belongs
+// to Slipway is refused already.
+func badCredentials(states []state, now time.Time) []finding {
+	has := func(s state, fault faultOfCredential) bool {
+		return slices.ContainsFunc(faultyCredentials(s.tree, now), func(other faultOfCredential) bool {
+			return slices.Equal(other.path, fault.path) && other.problem == fault.problem
+		})
+	}
+	var found []finding
+	for _, fault := range faultyCredentials(states[len(states)-1].tree, now) {
+		since := len(states) - 1
+		for since > 0 && has(states[since-1], fault) {
+			since--
+		}
+		if since > 0 && !isOwned(fault.path) {
+			found = append(found, states[since].by.finding(fault.text(), fault.problem, credentialRemedy))
+		}
+	}
+	return found
+}
