@@ -26,8 +26,8 @@ const (
 
 // arrival waits for a machine that gets its first configuration from this run.
 //
-// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos use the cloud-init drive, and one takes
-// it away from the other. The machine then has its address and refuses connections to port 50000, and only a reset helps.
+// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos use the cloud-init drive, and one
+// takes it away from the other. The machine then has its address and refuses connections to port 50000, and only a reset helps.
 type arrival struct {
 	machines.Machine
 

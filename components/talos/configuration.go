@@ -162,8 +162,8 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 }
 
 // apply registers the resource that applies a machine's configuration, after the upgrade and the resources in after. The first time, it is
-// applied in maintenance mode, once the machine answers, later by mutual TLS. Talos before 1.14 decides whether a change needs a reboot; see
-// configures for later ones. A replaced machine starts in maintenance mode, so the resource is replaced with it.
+// applied in maintenance mode, once the machine answers, later by mutual TLS. Talos before 1.14 decides whether a change needs a reboot;
+// see configures for later ones. A replaced machine starts in maintenance mode, so the resource is replaced with it.
 func (c configurer) apply(
 	ctx *pulumi.Context, of machines.Machine, configuration pulumi.StringOutput, after []pulumi.Resource,
 ) (*machine.ConfigurationApply, error) {

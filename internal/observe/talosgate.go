@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/state"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 const (
@@ -157,11 +160,12 @@ func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reache
 	if ctx.Err() != nil {
 		return false, false
 	}
+	closed := status.Code(err) == codes.Unavailable && talosapi.Closed(ctx, node.Address.String())
 	n.mu.Lock()
 	put(&n.asked, node.Name, time.Now())
 	n.mu.Unlock()
 	n.update(node, func(seen *gate.TalosNode) {
-		seen.Asked, seen.Err = true, nil
+		seen.Asked, seen.Err, seen.Closed = true, nil, closed
 		if err != nil {
 			seen.Err = broken(err)
 		} else {

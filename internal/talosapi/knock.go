@@ -2,8 +2,10 @@ package talosapi
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
+	"syscall"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
@@ -18,4 +20,13 @@ func Knock(ctx context.Context, address string) error {
 		return err
 	}
 	return conn.Close()
+}
+
+// ClosedHint is what a machine that is Closed may mean.
+const ClosedHint = "it has its address, and refuses connections to Talos's API: look at its console. If Talos is already installed to " +
+	"disk there, its installation has failed"
+
+// Closed reports whether a machine has its address and no Talos API. One that cannot be reached is not closed.
+func Closed(ctx context.Context, address string) bool {
+	return errors.Is(Knock(ctx, address), syscall.ECONNREFUSED)
 }

@@ -41,8 +41,8 @@ type release struct {
 	ran        bool     // has been running and ready, or is the first one on the disk
 }
 
-// partitioned is the content of a disk on which an installation has failed: it has Talos's partitions and nothing in them, and does not boot.
-// Talos takes a partition of the label and size of META for an installation, also an empty one.
+// partitioned is the content of a disk on which an installation has failed: it has Talos's partitions and nothing in them, and does not
+// boot. Talos takes a partition with the label and size of META for an installation, also an empty one.
 type partitioned struct{}
 
 // installedOn returns the installation on a disk, nil if there is none.

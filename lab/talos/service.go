@@ -105,8 +105,8 @@ func (s *services) awaitWanted(svc *service) error {
 	}
 }
 
-// awaitMended waits as long as a fault breaks a service that was running, which Talos starts again and again. It returns false if the service
-// is stopped meanwhile.
+// awaitMended waits as long as a fault breaks a service that was running, which Talos starts again and again. It returns false if the
+// service is stopped meanwhile.
 func (s *services) awaitMended(svc *service) bool {
 	s.mu.Lock()
 	waits := svc.state == machine.ServiceStateEvent_WAITING

@@ -1,11 +1,15 @@
 package gate
 
-import "github.com/slipway-platform/slipway/internal/health"
+import (
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
 
 // TalosNode is what the Talos API of a node says.
 type TalosNode struct {
 	Asked    bool
 	Err      *health.Broken // services cannot be listed
+	Closed   bool           // it has its address, and refuses connections; only with Err
 	Services map[string]Service
 	Version  *Version          // of the Talos that runs; nil before it was asked for
 	Etcd     Etcd              // only of control planes
@@ -27,6 +31,9 @@ var talosAnswers = check{
 				reason = talos.Err.Reason
 				result = health.Fail(node.Name, "does not answer at "+node.Address.String()+": "+reason)
 				result.Hopeless = talos.Err.Hopeless
+				if talos.Closed {
+					result.Evidence = append(result.Evidence, talosapi.ClosedHint)
+				}
 			case !talos.Asked:
 				result = health.NotSeen(node.Name, "Talos API")
 			}

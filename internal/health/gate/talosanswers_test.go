@@ -10,6 +10,12 @@ var _ = fault("talos-api-unreachable", func(c *Cluster) {
 	}, "infra-worker-2")
 })
 
+var _ = fault("talos-api-closed", func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) {
+		*n = TalosNode{Asked: true, Closed: true, Err: &health.Broken{Reason: "Unavailable: connection refused"}}
+	}, "infra-worker-2")
+})
+
 var _ = fault("talos-control-plane-unreachable", func(c *Cluster) {
 	onTalos(c, func(n *TalosNode) {
 		*n = TalosNode{Asked: true, Err: &health.Broken{Reason: "Unavailable: no route to host"}}

@@ -51,7 +51,21 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 		return Report{}, err
 	}
 	defer clients.Close()
-	return run(ctx, spec, clients, progress)
+	report, err := run(ctx, spec, clients, progress)
+	if err != nil && ctx.Err() == nil {
+		err = withClosed(err, spec.ControlPlanes, func(node netip.Addr) bool { return talosapi.Closed(ctx, node.String()) })
+	}
+	return report, err
+}
+
+// withClosed adds to an error which control planes have their address and no Talos API.
+func withClosed(err error, nodes []netip.Addr, closed func(netip.Addr) bool) error {
+	for _, node := range nodes {
+		if closed(node) {
+			err = fmt.Errorf("%w; %s: %s", err, node, talosapi.ClosedHint)
+		}
+	}
+	return err
 }
 
 // machines are the control planes' APIs.

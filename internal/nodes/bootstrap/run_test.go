@@ -260,3 +260,12 @@ func TestRun_EndsWhenItIsCancelled(t *testing.T) {
 		require.ErrorContains(t, err, "interrupted")
 	})
 }
+
+// After an installation that has failed, the image halts with the machine's address and without an API.
+func TestRun_NamesTheControlPlanesThatRefuseConnections(t *testing.T) {
+	waits := errors.New("gave up")
+	err := withClosed(waits, threeNodes, func(node netip.Addr) bool { return node == threeNodes[1] })
+	require.ErrorIs(t, err, waits)
+	assert.Equal(t, "gave up; 10.25.11.12: it has its address, and refuses connections to Talos's API: look at its console. "+
+		"If Talos is already installed to disk there, its installation has failed", err.Error())
+}
