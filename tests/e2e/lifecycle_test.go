@@ -380,7 +380,7 @@ func memoryChanged(load *load) func(*lab) {
 func (l *lab) patches(etcd, limits bool) {
 	l.t.Helper()
 	l.setSecret("infra", "talosSecretPatches",
-		`{all: [{machine: {files: [{path: /var/etc/lifecycle, op: create, permissions: 0o644, content: changed}]}}]}`)
+		`{all: [{machine: {files: [{path: /var/etc/lifecycle, op: create, permissions: 420, content: changed}]}}]}`)
 	patches := map[string]any{}
 	if limits {
 		patches["all"] = []any{map[string]any{"machine": map[string]any{"baseRuntimeSpecOverrides": map[string]any{
