@@ -125,8 +125,8 @@ type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
-// ChangeConfiguration changes the configuration that a node has, and nothing else in it, without a reboot. If it has stepped aside, it takes
-// part in the election of the virtual IP again.
+// ChangeConfiguration changes the configuration that a node has, and nothing else in it, without a reboot. A node that has stepped aside
+// takes part in the election of the virtual IP again.
 func ChangeConfiguration(ctx context.Context, talos *client.Client, change func(*v1alpha1.Config) error) error {
 	current, err := lasting(ctx, talos)
 	if err != nil {

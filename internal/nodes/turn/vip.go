@@ -34,7 +34,8 @@ func StepAside(ctx context.Context, vips VIPs, node Node, nodes []Node, say func
 	}
 	if err == nil {
 		say("%s: leaves the virtual IP %s to another control plane", node.Name, vip)
-		err = probe.Wait{Limit: asideTimeout, Say: say}.Until(ctx, "another control plane with the virtual IP", func(ctx context.Context) (string, error) {
+		wait := probe.Wait{Limit: asideTimeout, Say: say}
+		err = wait.Until(ctx, "another control plane with the virtual IP", func(ctx context.Context) (string, error) {
 			for _, other := range others {
 				if holds, err := vips.Holds(ctx, other, vip); err == nil && holds {
 					return "", nil
