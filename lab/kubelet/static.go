@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,9 +22,9 @@ type StaticPod struct {
 	Name  string // e.g. kube-apiserver
 	Image string
 	Hash  string // of what the pod is made from; a pod with another hash is another pod
-	// Secrets is Talos's number for the files with keys and certificates that the program reads when it starts.
-	Secrets string
-	Runs    bool // its program runs; until then its container does not start
+	// Annotations are those in which Talos numbers what the pod is made from.
+	Annotations map[string]string
+	Runs        bool // its program runs; until then its container does not start
 }
 
 // resources of the components' pods, as Talos requests them.
@@ -110,9 +109,7 @@ func (k *Kubelet) mirrorPod(static StaticPod) *corev1.Pod {
 		"app.kubernetes.io/managed-by": "Talos"}
 	p.Annotations = map[string]string{"kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash,
 		"kubernetes.io/config.source": "http", "kubernetes.io/config.seen": time.Now().UTC().Format(time.RFC3339Nano)}
-	if static.Secrets != "" {
-		p.Annotations[constants.AnnotationStaticPodSecretsVersion] = static.Secrets
-	}
+	maps.Copy(p.Annotations, static.Annotations)
 	owner := k.node
 	owner.Controller = new(true)
 	p.OwnerReferences = []metav1.OwnerReference{owner}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -138,10 +137,14 @@ func (b *boot) publishStaticPodsOf(cfg config.Provider) {
 				command = append(command, "--"+flag+"="+value)
 			}
 		}
+		annotations := map[string]any{}
+		for key, value := range numbered(cfg, c.name) {
+			annotations[key] = value
+		}
 		r.TypedSpec().Pod = map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"name": c.name, "namespace": "kube-system",
-				"annotations": map[string]any{constants.AnnotationStaticPodSecretsVersion: secretsVersion(cfg)},
+				"annotations": annotations,
 				"labels":      map[string]any{"tier": "control-plane", "k8s-app": c.name, "component": c.name}},
 			"spec": map[string]any{
 				"hostNetwork": true, "priorityClassName": "system-cluster-critical",

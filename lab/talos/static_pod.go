@@ -2,6 +2,8 @@ package talos
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"gopkg.in/yaml.v3"
 
@@ -31,14 +34,24 @@ type StaticPod struct {
 	Name  string // e.g. kube-apiserver
 	Image string
 	Hash  string // of what the pod is made from
-	// Secrets is Talos's number for the files with keys and certificates that the program reads when it starts.
-	Secrets string
-	Runs    bool // its program runs
+	// Annotations are those in which Talos numbers what the pod is made from.
+	Annotations map[string]string
+	Runs        bool // its program runs
 }
 
 // secretsVersion stands for Talos's number for the files of the static pods, which it counts up when they change. The lab has a checksum of
 // the CAs that they are made from.
 func secretsVersion(cfg config.Provider) string { return authority.Checksum(cfg.Cluster()) }
+
+// numbered returns the annotations of a component's pod. Talos counts up the number of the arguments when they change; the lab has a checksum
+// of what the pod is made from.
+func numbered(cfg config.Provider, name string) map[string]string {
+	_, spec, _ := componentOf(cfg, name)
+	sum := sha256.Sum256([]byte(spec))
+	return map[string]string{
+		constants.AnnotationStaticPodSecretsVersion: secretsVersion(cfg), constants.AnnotationStaticPodConfigVersion: hex.EncodeToString(sum[:4]),
+	}
+}
 
 // componentOf returns a component's image, and what its static pod is made from; ok is false if the component is disabled. Names of the
 // API server's certificate are no part of the pod.
@@ -191,7 +204,7 @@ func (b *boot) staticPods() []StaticPod {
 	for _, name := range slices.Sorted(maps.Keys(b.static)) {
 		pod := b.static[name]
 		if _, _, enabled := componentOf(pod.cfg, name); enabled {
-			out = append(out, StaticPod{Name: name, Image: pod.image, Hash: pod.spec, Secrets: secretsVersion(pod.cfg), Runs: pod.up})
+			out = append(out, StaticPod{Name: name, Image: pod.image, Hash: pod.spec, Annotations: numbered(pod.cfg, name), Runs: pod.up})
 		}
 	}
 	return out
