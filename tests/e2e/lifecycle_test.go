@@ -36,6 +36,8 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"Talos, with a failed upgrade and a kill in the middle", talosUpgraded},
 		{"an extension", extensionAdded},
 		{"a sysctl that reboots nothing", sysctlChanged},
+		{"a feature gate that does not exist, which stops at the first control plane", wrongGate(load)},
+		{"a flag of the API servers, which restart one after the other", flagChanged(load)},
 		{"memory of all machines, with a kill in the middle", memoryChanged(load)},
 		{"a file on all machines, which reboots them, and one does not come back", fileChanged(load)},
 		{"an argument of etcd, which reboots the control planes, with a kill in the middle", etcdArgumentChanged(load)},
@@ -356,6 +358,49 @@ func sysctlChanged(l *lab) {
 		s.set("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262144"}})
 	})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+}
+
+// arguments declares arguments of the API server, and nothing else in patches.
+func (l *lab) arguments(values map[string]any) {
+	l.t.Helper()
+	l.declare("talos", map[string]any{"patches": map[string]any{"controlPlanes": []any{
+		map[string]any{"cluster": map[string]any{"apiServer": map[string]any{"extraArgs": values}}},
+	}}})
+}
+
+// wrongGate declares a feature gate that the API server does not know, so that it does not start. The next up corrects it: no other control
+// plane has it.
+func wrongGate(load *load) func(*lab) {
+	return func(l *lab) {
+		began := time.Now()
+		l.declare("lifecycle", map[string]any{"returnTimeout": "1m"})
+		l.arguments(map[string]any{"feature-gates": "NoSuchGate=true"})
+		l.fails(`infra-cp-1 is not back: .*\(last: kube-apiserver .*; no other node is changed`)
+		for _, name := range []string{"infra-cp-2", "infra-cp-3"} {
+			require.NotContains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"), "NoSuchGate", name)
+		}
+		l.arguments(map[string]any{})
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+		require.Equal(l.t, 1, load.served(l.t, began).ServersAway, "API servers that were away at once")
+	}
+}
+
+// flagChanged declares a flag of the API servers. Each starts again when the one before is Ready with it.
+func flagChanged(load *load) func(*lab) {
+	return func(l *lab) {
+		before, began := l.boots(), time.Now()
+		l.declare("lifecycle", map[string]any{"returnTimeout": "10m"})
+		l.arguments(map[string]any{"max-requests-inflight": "500"})
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+		require.Equal(l.t, before, l.boots(), "no node reboots")
+		for _, name := range []string{"infra-cp-1", "infra-cp-2", "infra-cp-3"} {
+			require.Contains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"),
+				"--max-requests-inflight=500", name)
+		}
+		seen := load.served(l.t, began)
+		require.Equal(l.t, 1, seen.ServersAway, "API servers that were away at once")
+		require.Empty(l.t, seen.Away, "no node is cordoned")
+	}
 }
 
 // memoryChanged changes the memory of all machines: Proxmox reboots them. It kills the up while a node is in its turn. The next one goes

@@ -38,7 +38,8 @@ for i in $(seq 1 7200); do [ -e stop ] && break
 const (
 	nodeStates = `{range .items[*]}{.metadata.name}={.spec.unschedulable}={.status.conditions[?(@.type=="Ready")].status}` +
 		`={.status.nodeInfo.kubeletVersion} {end}`
-	staticImages = `{range .items[*]}{.metadata.labels.k8s-app}={.spec.containers[0].image} {end}`
+	staticStates = `{range .items[*]}{.metadata.labels.k8s-app}={.spec.containers[0].image}` +
+		`={.status.conditions[?(@.type=="Ready")].status} {end}`
 )
 
 const workload = `{"apiVersion": "v1", "kind": "List", "items": [
@@ -58,7 +59,7 @@ func startLoad(l *lab) *load {
 	l.kubectl("wait", "--for=condition=Available", "--timeout=2m", "deployment/steady")
 	l.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=2m", "poddisruptionbudget/steady")
 	load := &load{lab: l, folder: folder, home: l.home(), done: make(chan struct{})}
-	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz", nodeStates, staticImages)
+	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz", nodeStates, staticStates)
 	require.NoError(t, c.Start())
 	go func() {
 		defer close(load.done)

@@ -31,20 +31,21 @@ type Report struct {
 	TwoDown       int // samples in which two control planes that had been Ready were not
 	Skewed        int // samples in which a kubelet, or a part of a control plane, was newer than an API server
 
-	MostAway int             // most nodes that were cordoned or not Ready in one sample
-	Away     map[string]bool // all nodes that were, by name
-	Samples  int             // samples of nodes
-	Statics  int             // samples of static pods
+	ServersAway int             // most API servers that were not Ready, or had no pod, in one sample
+	MostAway    int             // most nodes that were cordoned or not Ready in one sample
+	Away        map[string]bool // all nodes that were, by name
+	Samples     int             // samples of nodes
+	Statics     int             // samples of static pods
 }
 
 // String is the report in a sentence for each subject.
 func (r Report) String() string {
 	return fmt.Sprintf("took %s, in %s of which machines worked; the API answered %d of %d times (%.2f %%), and was silent for at most %s; "+
 		"fewest healthy pods %d; in %d and %d samples: etcd without quorum %d, two control planes down %d, below the PodDisruptionBudget %d, "+
-		"wrong version skew %d; at most %d nodes away at once, %d in turn",
+		"wrong version skew %d; at most %d API servers and %d nodes away at once, %d in turn",
 		r.Took.Round(time.Second), r.Machines.Round(time.Second), r.Answered, r.Asked, 100*float64(r.Answered)/float64(max(1, r.Asked)),
 		r.Silence.Round(10*time.Millisecond), r.Pods, r.Samples, r.Statics,
-		r.WithoutQuorum, r.TwoDown, r.BelowBudget, r.Skewed, r.MostAway, len(r.Away))
+		r.WithoutQuorum, r.TwoDown, r.BelowBudget, r.Skewed, r.ServersAway, r.MostAway, len(r.Away))
 }
 
 // Notes are what was noted, a line for each sample. A line that begins with a time in milliseconds and holds nothing else is a sample that
@@ -53,7 +54,7 @@ type Notes struct {
 	API     io.Reader // TIME CODE: the status code of HTTP, 000 for no answer
 	Budget  io.Reader // TIME HEALTHY DESIRED: healthy pods of a PodDisruptionBudget, and how many it wants
 	Nodes   io.Reader // TIME NAME=UNSCHEDULABLE=READY=VERSION …
-	Statics io.Reader // TIME COMPONENT=IMAGE …, of all control planes
+	Statics io.Reader // TIME COMPONENT=IMAGE=READY …, of all control planes
 	Log     io.Reader // log of the lab
 	Spans   io.Reader // work of the lab's machines, latency.Span in JSON
 }
@@ -85,6 +86,7 @@ func Of(notes Notes, from, to time.Time) (Report, error) {
 type reader struct {
 	Report
 	from, to time.Time
+	servers  int   // most API servers in one sample
 	err      error // the first one
 }
 
@@ -138,9 +140,20 @@ func (r *reader) budget(words []string) {
 // statics compares the parts of control planes, and returns the version of the oldest API server.
 func (r *reader) statics(words []string) (oldest string) {
 	r.Statics++
-	newest := ""
+	newest, servers, ready := "", 0, 0
 	for _, word := range words {
-		component, image, _ := strings.Cut(word, "=")
+		parts := strings.Split(word, "=")
+		if len(parts) != 3 {
+			r.fail(fmt.Errorf("%q: no static pod", word))
+			continue
+		}
+		component, image := parts[0], parts[1]
+		if component == "kube-apiserver" {
+			servers++
+			if parts[2] == "True" {
+				ready++
+			}
+		}
 		version := image[strings.LastIndex(image, ":")+1:]
 		switch {
 		case !semver.IsValid(version):
@@ -151,6 +164,8 @@ func (r *reader) statics(words []string) (oldest string) {
 			newest = version
 		}
 	}
+	r.servers = max(r.servers, servers)
+	r.ServersAway = max(r.ServersAway, r.servers-ready)
 	if oldest != "" && newest != "" && semver.Compare(newest, oldest) > 0 {
 		r.Skewed++
 	}

@@ -73,7 +73,7 @@ func TestOf_CountsControlPlanesThatAreDownTogetherAndNotThoseThatJoin(t *testing
 
 func TestOf_CountsPartsThatAreNewerThanAnAPIServer(t *testing.T) {
 	statics := func(server1, server2, manager string) string {
-		return fmt.Sprintf("kube-apiserver=k8s:5000/kube-apiserver:%s kube-apiserver=x:%s kube-controller-manager=x:%s",
+		return fmt.Sprintf("kube-apiserver=k8s:5000/kube-apiserver:%s=True kube-apiserver=x:%s=True kube-controller-manager=x:%s=True",
 			server1, server2, manager)
 	}
 	for _, one := range []struct {
@@ -88,6 +88,23 @@ func TestOf_CountsPartsThatAreNewerThanAnAPIServer(t *testing.T) {
 	} {
 		r := given{statics: noted(one.statics), nodes: noted(one.nodes)}.report(t)
 		assert.Equal(t, one.skewed, r.Skewed, "%s %s", one.statics, one.nodes)
+	}
+}
+
+func TestOf_CountsAPIServersThatAreAwayTogether(t *testing.T) {
+	sample := func(ready ...string) string {
+		words := []string{"kube-scheduler=x:v1.36.4=False"}
+		for _, one := range ready {
+			words = append(words, "kube-apiserver=x:v1.36.4="+one)
+		}
+		return strings.Join(words, " ")
+	}
+	for want, samples := range [][]string{
+		{sample("True", "True", "True")},
+		{sample("True", "True", "True"), sample("True", "False", "True"), sample("True", "True", "True")},
+		{sample("True", "True", "True"), sample("False", "True")},
+	} {
+		assert.Equal(t, want, given{statics: noted(samples...)}.report(t).ServersAway)
 	}
 }
 
