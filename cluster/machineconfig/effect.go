@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -13,12 +14,15 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Effect is what a running node needs so that a change of its machine configuration takes effect. A greater one includes the lesser ones.
+// Effect is what a running node needs so that a change of its machine configuration takes effect. Of several parts of a change, the greatest
+// decides.
 type Effect int
 
 // Effects.
 const (
 	AtOnce       Effect = iota // nothing: Talos's controllers follow the configuration
+	RestartsPods               // the kubelet starts static pods of the control plane again by itself, the API server's perhaps
+	MayIsolate                 // nothing, but nobody may reach the node any more
 	RestartsCRI                // Talos restarts containerd of the pods by itself; pods and other services go on
 	NeedsReboot                // a reboot: until then Talos uses the former value, and does not say so
 	NeedsMachine               // another machine: Talos does not make the change on one that is installed
@@ -30,7 +34,7 @@ func RebootsByItself(talos string) bool { return semver.Compare(semver.MajorMino
 
 // part is a part of a machine configuration that does not take effect at once.
 type part struct {
-	name   string         // without a value of the configuration, so that it may be displayed
+	name   string         // without a value of the configuration, so that it may be displayed; "": what the path matches
 	path   *regexp.Regexp // of the thing whose change counts; if it has a group, that is the thing
 	needs  Effect
 	only   condition
@@ -75,6 +79,16 @@ var parts = []part{
 	row("cluster.etcd.ca", `cluster\.etcd\.ca`, AtOnce, always, "controllers/secrets/etcd.go"),
 	row("cluster.etcd", `cluster\.etcd`, NeedsReboot, controlPlanes,
 		"arguments are read when etcd starts, and nothing restarts it: system/services/etcd.go"),
+	row("", `cluster\.(?:apiServer|controllerManager|scheduler)`, RestartsPods, controlPlanes,
+		"its arguments are in its pod, and names and keys in files that it reads when it starts: controllers/k8s/control_plane_static_pod.go"),
+	row("", `cluster\.(?:network|controlPlane|secretboxEncryptionSecret|aescbcEncryptionSecret|ca|acceptedCAs|`+
+		`aggregatorCA|serviceAccount|externalCloudProvider)`, RestartsPods, controlPlanes,
+		"it is in arguments or files of the static pods: controllers/k8s/control_plane.go, controllers/secrets/kubernetes.go"),
+	row("", `machine\.network\.(?:interfaces|kubespan)`, MayIsolate, always,
+		"controllers follow at once: controllers/network/operator_config.go, controllers/network/address_config.go"),
+	row("", `(?:Blackhole|Bond|Bridge|DHCPv|DummyLink|Ethernet|HCloudVIP|Kube[Ss]pan|Layer2VIP|Link|NetworkDefaultAction|`+
+		`NetworkRule|Routing|VLAN|VRF|Wireguard)\w*Config(?: [^.]+)?`, MayIsolate, always,
+		"as machine.network"),
 	row("machine.kernel.modules", `machine\.kernel\.modules\[[^\]]*\]`, NeedsReboot, wasThere,
 		"modules are loaded, and neither unloaded nor changed: controllers/runtime/kernel_module_spec.go"),
 	row("machine.udev.rules", `machine\.udev\.rules`, NeedsReboot, isGone,
@@ -150,7 +164,7 @@ func (c changed) effect(path string) (Effect, string) {
 		case !c.counts(part, path), part.needs == RestartsCRI && RebootsByItself(c.talos):
 			return AtOnce, ""
 		}
-		return part.needs, part.name
+		return part.needs, cmp.Or(part.name, strings.TrimRight(part.path.FindString(path), ".["))
 	}
 	return AtOnce, ""
 }

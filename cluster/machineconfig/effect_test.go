@@ -94,9 +94,17 @@ func TestEffectOf_EachPartAndItsNeighbours(t *testing.T) {
 			NeedsReboot, "cluster.etcd"},
 		"the CA of etcd": {"cluster: {etcd: {ca: {crt: YQ==, key: YQ==}}}", "cluster: {etcd: {ca: {crt: Yg==, key: YQ==}}}",
 			AtOnce, ""},
-		"an argument of a server": {"cluster: {apiServer: {}}", "cluster: {apiServer: {extraArgs: {v: '1'}}}", AtOnce, ""},
-		"a module":                {modules("{name: a}"), modules("{name: b}, {name: a}"), AtOnce, ""},
-		"a module removed":        {modules("{name: a}, {name: b}"), modules("{name: b}"), NeedsReboot, "machine.kernel.modules"},
+		"an argument of a server": {"cluster: {apiServer: {}}", "cluster: {apiServer: {extraArgs: {v: '1'}}}",
+			RestartsPods, "cluster.apiServer"},
+		"a name of a server": {"cluster: {apiServer: {}}", "cluster: {apiServer: {certSANs: [a]}}",
+			RestartsPods, "cluster.apiServer"},
+		"an image of a scheduler": {"cluster: {scheduler: {image: a}}", "cluster: {scheduler: {image: b}}",
+			RestartsPods, "cluster.scheduler"},
+		"the ranges of pods": {"cluster: {network: {podSubnets: [10.0.0.0/16]}}", "cluster: {network: {podSubnets: [10.0.0.0/17]}}",
+			RestartsPods, "cluster.network"},
+		"the CA":           {"cluster: {acceptedCAs: []}", "cluster: {acceptedCAs: [{crt: YQ==}]}", RestartsPods, "cluster.acceptedCAs"},
+		"a module":         {modules("{name: a}"), modules("{name: b}, {name: a}"), AtOnce, ""},
+		"a module removed": {modules("{name: a}, {name: b}"), modules("{name: b}"), NeedsReboot, "machine.kernel.modules"},
 		"a parameter": {modules("{name: a}"), modules("{name: a, parameters: [c=1]}"),
 			NeedsReboot, "machine.kernel.modules"},
 		"a rule of udev":           {"machine: {}", "machine: {udev: {rules: [a]}}", AtOnce, ""},
@@ -118,6 +126,10 @@ func TestEffectOf_EachPartAndItsNeighbours(t *testing.T) {
 		"the installer": {"machine: {install: {image: a}}", "machine: {install: {image: b}}", AtOnce, ""},
 		"the most decides": {"machine: {}", "machine: {env: {a: b}, baseRuntimeSpecOverrides: {process: {noNewPrivileges: true}}}",
 			NeedsReboot, "machine.env"},
+		"an MTU": {"machine: {network: {interfaces: [{interface: eth0}]}}", "machine: {network: {interfaces: [{interface: eth0, mtu: 9000}]}}",
+			MayIsolate, "machine.network.interfaces"},
+		"a link of its own":       {v1alpha1, "apiVersion: v1alpha1\nkind: LinkConfig\nname: eth0\nmtu: 9000", MayIsolate, "LinkConfig eth0"},
+		"a resolver":              {"machine: {}", "machine: {network: {nameservers: [10.0.0.1]}}", AtOnce, ""},
 		"a host name":             {v1alpha1, "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: a\nauto: 'off'", AtOnce, ""},
 		"the kubelet":             {"machine: {}", "machine: {kubelet: {extraArgs: {v: '1'}}}", AtOnce, ""},
 		"a file in another place": {"machine: {}", "machine: {seccompProfiles: [{name: a, value: {b: c}}]}", AtOnce, ""},
@@ -129,7 +141,7 @@ func TestEffectOf_EachPartAndItsNeighbours(t *testing.T) {
 	}
 }
 
-func TestEffectOf_EtcdCountsOnControlPlanesOnlyAndContainerdFrom114On(t *testing.T) {
+func TestEffectOf_TheControlPlaneCountsOnItsNodesOnlyAndContainerdFrom114On(t *testing.T) {
 	effect := func(talos string, role cluster.Role, before, after string) Effect {
 		effect, _, err := EffectOf(talos, role, parse(t, before), parse(t, after))
 		require.NoError(t, err)
@@ -138,6 +150,9 @@ func TestEffectOf_EtcdCountsOnControlPlanesOnlyAndContainerdFrom114On(t *testing
 	etcd := [2]string{"cluster: {etcd: {image: a}}", "cluster: {etcd: {image: b}}"}
 	assert.Equal(t, AtOnce, effect("v1.14.6", cluster.Worker, etcd[0], etcd[1]))
 	assert.Equal(t, NeedsReboot, effect("v1.12.7", cluster.ControlPlane, etcd[0], etcd[1]))
+	servers := [2]string{"cluster: {apiServer: {image: a}}", "cluster: {apiServer: {image: b}}"}
+	assert.Equal(t, AtOnce, effect("v1.14.6", cluster.Worker, servers[0], servers[1]))
+	assert.Equal(t, RestartsPods, effect("v1.12.7", cluster.ControlPlane, servers[0], servers[1]))
 	containerd := [2]string{"machine: {}", "machine: {baseRuntimeSpecOverrides: {process: {noNewPrivileges: true}}}"}
 	assert.Equal(t, AtOnce, effect("v1.13.9", cluster.Worker, containerd[0], containerd[1]))
 	assert.Equal(t, RestartsCRI, effect("v1.14.0", cluster.Worker, containerd[0], containerd[1]))

@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"maps"
+	"reflect"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -51,6 +52,19 @@ func assembled(c model, n cluster.Machine) (map[string]any, error) {
 		return nil, err
 	}
 	return documents(full)
+}
+
+// Same reports whether two configurations say the same, however they are written.
+func Same(one, other config.Provider) (bool, error) {
+	var trees [2]map[string]any
+	for i, full := range []config.Provider{one, other} {
+		docs, err := documents(full)
+		if err != nil {
+			return false, err
+		}
+		trees[i] = docs
+	}
+	return reflect.DeepEqual(trees[0], trees[1]), nil
 }
 
 // documents takes a configuration apart. The result has machine and cluster at its top, and the further documents by kind and

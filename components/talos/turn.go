@@ -29,8 +29,15 @@ type access interface {
 	Effect(ctx context.Context, node turn.Node, configuration string) (effect live.Effect, part string, err error)
 	// Stage gives a node a machine configuration that it has from its next boot on.
 	Stage(ctx context.Context, node turn.Node, configuration string) error
+	// Try makes a node run a machine configuration for live.TryFor, unless another one comes.
+	Try(ctx context.Context, node turn.Node, configuration string) error
+	// Runs reports whether a node runs a machine configuration.
+	Runs(ctx context.Context, node turn.Node, configuration string) (bool, error)
 	// Reboot makes a node reboot.
 	Reboot(ctx context.Context, node turn.Node) error
+	// StaticPods returns why a static pod of a node does not run as configured; "" if all do.
+	StaticPods(ctx context.Context, node turn.Node) (problem string, err error)
+	turn.VIPs
 }
 
 // turns gives the nodes of a running cluster their turns while an up changes their VMs and their configurations. The turn of a node begins
@@ -293,7 +300,13 @@ func (t *turns) configures(configuration string) plan {
 			change = turn.Change{Node: node, Quiet: true, Check: turn.Restarted("cri", before)}
 		case live.NeedsMachine:
 			return change, false, fmt.Errorf("%s of a machine does not change; raise its generation, which replaces the machine", part)
-		case live.KeepsRunning, live.Refused:
+		case live.KeepsRunning:
+			return t.keepsRunning(ctx, on, node), true, nil
+		case live.MayIsolate:
+			return t.tries(ctx, on, node, part, configuration), true, nil
+		case live.RestartsPods:
+			return t.restartsPods(ctx, on, node, part), true, nil
+		case live.Refused:
 			return change, false, nil
 		default:
 			t.say(fmt.Sprintf("%s: does not say whether the configuration reboots it, so it takes a turn, and what needs a reboot may wait for "+
@@ -301,6 +314,76 @@ func (t *turns) configures(configuration string) plan {
 		}
 		return change, true, nil
 	}
+}
+
+// keepsRunning plans a change that interrupts nothing. It takes a turn all the same, so that a second node is changed only when the first one
+// is well with it. A Node object that is not Ready before, perhaps because Cilium is missing, need not be so afterwards.
+func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) turn.Change {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	nodes, err := on.Nodes(ctx)
+	change := turn.Change{Node: node, Quiet: true, Awaits: turn.OthersWell, Unready: err != nil || !nodes[node.Name].Ready}
+	if machine, err := on.Machine(ctx, node); err == nil && machine.Problem() != "" {
+		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may mend it: %s", node.Name, machine.Problem()))
+		change.Awaits = turn.Nothing
+	}
+	change.Check = turn.Follows(on.StaticPods, node)
+	if change.Unready {
+		change.Check = turn.Follows(nil, node)
+	}
+	return change
+}
+
+// tries plans a change after which nobody may reach the node. The node tries the configuration: if nobody reaches it, it takes the former one
+// back by itself.
+func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, configuration string) turn.Change {
+	change := t.keepsRunning(ctx, on, node)
+	change.Act = func(ctx context.Context) error {
+		t.say(fmt.Sprintf("%s: tries %s, and takes its former configuration back if nobody reaches it", node.Name, part))
+		if err := on.Try(ctx, node, configuration); err != nil {
+			return err
+		}
+		err := t.engine.Until(ctx, live.TryFor, turn.StableFor, node.Name+" with its new network", func(ctx context.Context) (string, error) {
+			switch runs, err := on.Runs(ctx, node, configuration); {
+			case err != nil:
+				return err.Error(), nil
+			case !runs:
+				return "", errors.New("it has taken its former configuration back")
+			}
+			return "", nil
+		})
+		if err != nil {
+			return fmt.Errorf("nobody reaches it after the change of %s: %w; it takes its former configuration back within %s",
+				part, err, live.TryFor)
+		}
+		return nil
+	}
+	return change
+}
+
+// restartsPods plans a change for which the kubelet starts static pods again: the API server of this control plane is away meanwhile. If its
+// static pods are not well already, the change may be what mends them.
+func (t *turns) restartsPods(ctx context.Context, on access, node turn.Node, part string) turn.Change {
+	change := t.keepsRunning(ctx, on, node)
+	change.Check = turn.Follows(on.StaticPods, node)
+	problem, err := on.StaticPods(ctx, node)
+	if err != nil {
+		problem = err.Error()
+	}
+	if problem != "" {
+		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may mend it: %s", node.Name, problem))
+		change.Awaits = turn.Nothing
+		return change
+	}
+	if change.Awaits != turn.Nothing {
+		change.Awaits = turn.Spared
+	}
+	change.Act = func(ctx context.Context) error {
+		t.say(fmt.Sprintf("%s: the kubelet starts static pods again for %s", node.Name, part))
+		turn.StepAside(ctx, on, node, t.nodes, t.engine.Say)
+		return nil
+	}
+	return change
 }
 
 // effect asks a node what a configuration would do to it. A node that does not answer is asked again for a while: it may still boot, after

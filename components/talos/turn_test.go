@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -104,8 +105,13 @@ type calm struct {
 	unbootstraps bool // etcd does not run
 	silent       error
 	effects      live.Effect
-	answersAfter int   // questions that are not answered before the effect is
-	refuses      error // answer to a reboot
+	answersAfter int    // questions that are not answered before the effect is
+	refuses      error  // answer to a reboot
+	static       string // problem of the static pods
+	tried        string // the configuration that a node tries
+	isolates     error  // answer of a node that tries one
+	unready      bool   // no Node object is Ready
+	sick         bool   // a service of each machine waits
 	boots        map[string]int
 	staged       map[string]bool
 	log          []string
@@ -117,14 +123,24 @@ func (c *calm) did(what, node string) {
 	c.log = append(c.log, what+" "+node)
 }
 
+func (c *calm) with(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
 func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) {
 	etcd := turn.Service{State: "Running", Known: true, Healthy: true}
 	if c.unbootstraps {
 		etcd = turn.Service{State: "Preparing"}
 	}
+	services := map[string]turn.Service{"etcd": etcd}
+	if c.sick {
+		services["kubelet"] = turn.Service{State: "Waiting"}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return turn.Machine{Boot: fmt.Sprint(1 + c.boots[node.Name]), Stage: "running", Services: map[string]turn.Service{"etcd": etcd}}, c.silent
+	return turn.Machine{Boot: fmt.Sprint(1 + c.boots[node.Name]), Stage: "running", Services: services}, c.silent
 }
 
 func (c *calm) Members(context.Context, turn.Node) (members []turn.Member, err error) {
@@ -140,7 +156,7 @@ func (c *calm) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	all := map[string]turn.KubeNode{}
 	for _, node := range c.nodes {
 		cordoned := slices.Contains(c.log, "cordon "+node.Name) && !slices.Contains(c.log, "uncordon "+node.Name)
-		all[node.Name] = turn.KubeNode{Ready: true, Ours: cordoned, Unschedulable: cordoned}
+		all[node.Name] = turn.KubeNode{Ready: !c.unready, Ours: cordoned, Unschedulable: cordoned}
 	}
 	return all, c.silent
 }
@@ -188,6 +204,20 @@ func (c *calm) Stage(_ context.Context, node turn.Node, _ string) error {
 	return nil
 }
 
+// Try is forgotten after live.TryFor.
+func (c *calm) Try(_ context.Context, node turn.Node, text string) error {
+	c.did("try", node.Name)
+	c.with(func() { c.tried, c.silent = text, c.isolates })
+	time.AfterFunc(live.TryFor, func() { c.with(func() { c.tried, c.silent = "", nil }) })
+	return nil
+}
+
+func (c *calm) Runs(_ context.Context, _ turn.Node, text string) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tried == text, c.silent
+}
+
 func (c *calm) Reboot(_ context.Context, node turn.Node) error {
 	if c.refuses != nil {
 		return c.refuses
@@ -199,6 +229,24 @@ func (c *calm) Reboot(_ context.Context, node turn.Node) error {
 		c.boots[node.Name]++
 	})
 	return nil
+}
+
+func (c *calm) StaticPods(context.Context, turn.Node) (problem string, err error) {
+	c.with(func() { problem = c.static })
+	return problem, nil
+}
+
+// StepAside implements turn.VIPs. The first control plane has the virtual IP, until it leaves it to the second one.
+func (c *calm) StepAside(_ context.Context, node turn.Node) (netip.Addr, error) {
+	if node.Name != c.nodes[0].Name {
+		return netip.Addr{}, nil
+	}
+	c.did("step aside", node.Name)
+	return netip.MustParseAddr("10.25.11.10"), nil
+}
+
+func (c *calm) Holds(_ context.Context, node turn.Node, _ netip.Addr) (bool, error) {
+	return node.Name == c.nodes[1].Name, nil
 }
 
 func turnsOf(t *testing.T, on *calm) *turns {
@@ -279,8 +327,11 @@ func TestConfigures_TakesTheTurnThatTheChangeNeeds(t *testing.T) {
 		live.Reboots:      {takes: true, drains: true, reboots: true},
 		live.NeedsReboot:  {takes: true, drains: true, reboots: true, acts: true},
 		live.RestartsCRI:  {takes: true, checks: true},
+		live.RestartsPods: {takes: true, acts: true, checks: true},
+		live.MayIsolate:   {takes: true, acts: true, checks: true},
+		live.KeepsRunning: {takes: true, checks: true},
 		live.Unknown:      {takes: true, drains: true},
-		live.KeepsRunning: {}, live.Refused: {},
+		live.Refused:      {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			on := &calm{effects: effect}
@@ -299,6 +350,92 @@ func TestConfigures_TakesTheTurnThatTheChangeNeeds(t *testing.T) {
 	}
 }
 
+func TestTurns_AQuietChangeReachesTheNextNodeOnceTheFirstIsWellWithIt(t *testing.T) {
+	for _, effect := range []live.Effect{live.KeepsRunning, live.RestartsPods} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{effects: effect}
+			turns := turnsOf(t, on)
+			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+			require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
+			on.with(func() { on.static = "kube-apiserver is not Ready" })
+			next := make(chan error, 1)
+			go func() { next <- turns.begin(t.Context(), "urn:2", on.nodes[3], turns.configures("machine: {}")) }()
+			go func() {
+				time.Sleep(time.Minute)
+				assert.Empty(t, next, "the first one is not well yet")
+				on.with(func() { on.static = "" })
+			}()
+			require.NoError(t, turns.end(t.Context(), "urn:1"))
+			require.NoError(t, <-next)
+			require.NoError(t, turns.end(t.Context(), "urn:2"))
+			want := map[live.Effect][]string{live.RestartsPods: {"step aside infra-cp-1"}}[effect]
+			assert.Equal(t, want, on.log, "nothing is cordoned")
+		})
+	}
+}
+
+func TestTurns_ANodeTriesAnotherNetworkAndNobodyElseGetsItIfNobodyReachesIt(t *testing.T) {
+	for name, isolates := range map[string]error{"reached": nil, "not reached": errors.New("no route")} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{effects: live.MayIsolate, isolates: isolates}
+			turns := turnsOf(t, on)
+			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+			start := time.Now()
+			err := turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}"))
+			assert.Equal(t, []string{"try infra-cp-1"}, on.log, name)
+			if isolates == nil {
+				require.NoError(t, err)
+				assert.Less(t, time.Since(start), live.TryFor/2, "the provider must apply the configuration before it is taken back")
+				require.NoError(t, turns.end(t.Context(), "urn:1"))
+				return
+			}
+			require.ErrorContains(t, err, "infra-cp-1: nobody reaches it after the change of machine.files: ")
+			require.ErrorContains(t, err, "it takes its former configuration back within 1m0s")
+			require.ErrorContains(t, turns.begin(t.Context(), "urn:2", on.nodes[1], turns.configures("machine: {}")),
+				"the turn of infra-cp-1 has failed")
+		})
+	}
+}
+
+func TestTurns_ANodeThatAQuietChangeBreaksKeepsAllOthersFromIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.RestartsPods}
+		turns := turnsOf(t, on)
+		cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
+		on.static = "kube-apiserver is not Ready: CrashLoopBackOff"
+		require.ErrorContains(t, turns.end(t.Context(), "urn:1"), "(last: kube-apiserver is not Ready: CrashLoopBackOff); no other node is changed")
+		require.ErrorContains(t, turns.begin(t.Context(), "urn:2", on.nodes[1], turns.configures("machine: {}")),
+			"infra-cp-2 is not changed: the turn of infra-cp-1 has failed")
+	})
+}
+
+func TestConfigures_WhatMayMendANodeWaitsForNoOther(t *testing.T) {
+	for name, one := range map[string]struct {
+		on      *calm
+		awaits  turn.Awaited
+		unready bool
+	}{
+		"a healthy cluster":          {on: &calm{effects: live.RestartsPods}},
+		"a broken API server":        {on: &calm{effects: live.RestartsPods, static: "kube-apiserver is not Ready"}, awaits: turn.Nothing},
+		"nodes that are not Ready":   {on: &calm{effects: live.RestartsPods, unready: true}, unready: true},
+		"a sysctl":                   {on: &calm{effects: live.KeepsRunning}, awaits: turn.OthersWell},
+		"a sysctl of a sick one":     {on: &calm{effects: live.KeepsRunning, sick: true}, awaits: turn.Nothing},
+		"a sysctl of an unready one": {on: &calm{effects: live.KeepsRunning, unready: true, static: "has no pod"}, awaits: turn.OthersWell, unready: true},
+	} {
+		turns := turnsOf(t, one.on)
+		require.NoError(t, turns.connect(t.Context()))
+		change, takes, err := turns.configures("machine: {}")(t.Context(), one.on, one.on.nodes[0])
+		require.NoError(t, err)
+		assert.Equal(t, []bool{true, true, one.unready}, []bool{takes, change.Quiet, change.Unready}, name)
+		assert.Equal(t, one.awaits, change.Awaits, name)
+		healthy := turn.Machine{Services: map[string]turn.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}}
+		problem, err := change.Check(t.Context(), "", healthy, turn.KubeNode{})
+		require.NoError(t, err)
+		assert.Equal(t, one.on.static != "" && one.on.effects == live.RestartsPods, problem != "", name)
+	}
+}
+
 func TestConfigures_RefusesWhatOnlyAnotherMachineCanHave(t *testing.T) {
 	on := &calm{effects: live.NeedsMachine}
 	turns := turnsOf(t, on)
@@ -313,9 +450,9 @@ func TestConfigures_AsksANodeAgainThatMayStillBoot(t *testing.T) {
 		on := &calm{effects: live.KeepsRunning, answersAfter: 30}
 		turns := turnsOf(t, on)
 		require.NoError(t, turns.connect(t.Context()))
-		_, takes, err := turns.configures("machine: {}")(t.Context(), on, on.nodes[3])
+		change, _, err := turns.configures("machine: {}")(t.Context(), on, on.nodes[3])
 		require.NoError(t, err)
-		assert.False(t, takes)
+		assert.True(t, change.Quiet, "it has said that it keeps running")
 	})
 }
 

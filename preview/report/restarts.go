@@ -95,7 +95,7 @@ func (r *StackReport) configurationRestarts(of func(string) bool, up upgrade) []
 		if len(names) > 0 && machineconfig.RebootsByItself(r.talos) {
 			lines = needsReboot(one.Lines)
 		}
-		if len(lines) == 0 {
+		if len(lines) == 0 && !up.hasDone(one.Lines) {
 			said, rest := r.effectRestarts(names, more)
 			sentences, names = append(sentences, said...), rest
 		}
@@ -111,8 +111,8 @@ func (r *StackReport) configurationRestarts(of func(string) bool, up upgrade) []
 		}
 	}
 	if len(without) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without %s reboot: control planes one after "+
-			"the other, workers in parallel.", list(without), another))
+		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without %s reboot, each in its turn and without "+
+			"a drain.", list(without), another))
 	}
 	if len(images) > 0 {
 		sentences = append(sentences, fmt.Sprintf("The configuration of %s gets the images of the upgrade, for which nothing restarts any more.",
@@ -129,6 +129,10 @@ func (r *StackReport) effectRestarts(names []string, more string) (sentences, re
 	}{
 		{machineconfig.NeedsReboot, "`up` reboots %s" + more + " for %s, each drained and in its turn: control planes one after the other, " +
 			"`lifecycle.maxUnavailable` workers at once."},
+		{machineconfig.RestartsPods, "The kubelet starts static pods again on %s for %s, each in its turn and without a drain: the API servers go " +
+			"one after the other."},
+		{machineconfig.MayIsolate, "Without a reboot, each in its turn, %s try another %s first, and take the former " +
+			"configuration back if nobody reaches it."},
 		{machineconfig.RestartsCRI, "Talos restarts containerd on %s for %s, each in its turn and without a drain: pods go on."},
 	} {
 		var those []string
@@ -142,7 +146,8 @@ func (r *StackReport) effectRestarts(names []string, more string) (sentences, re
 		}
 	}
 	rest = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.Contains([]machineconfig.Effect{machineconfig.NeedsReboot, machineconfig.RestartsCRI}, r.effects[name].needs)
+		return slices.Contains([]machineconfig.Effect{
+			machineconfig.NeedsReboot, machineconfig.RestartsCRI, machineconfig.MayIsolate, machineconfig.RestartsPods}, r.effects[name].needs)
 	})
 	return sentences, rest
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -15,6 +16,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -37,10 +39,12 @@ type Effect int
 
 // Effects.
 const (
-	Unknown     Effect = iota // the node does not answer
-	Reboots                   // Talos reboots the node
-	NeedsReboot               // takes effect only after a reboot, which Talos does not make
-	RestartsCRI               // Talos restarts containerd of the pods
+	Unknown      Effect = iota // the node does not answer
+	Reboots                    // Talos reboots the node
+	NeedsReboot                // takes effect only after a reboot, which Talos does not make
+	RestartsCRI                // Talos restarts containerd of the pods
+	MayIsolate                 // nobody may reach the node any more
+	RestartsPods               // the kubelet starts static pods of the control plane again
 	KeepsRunning
 	Refused      // the node does not take the configuration
 	NeedsMachine // the change cannot be made on a node, although Talos takes the configuration
@@ -48,8 +52,9 @@ const (
 
 // ofRule are the effects by what machineconfig says.
 var ofRule = map[machineconfig.Effect]Effect{
-	machineconfig.AtOnce: KeepsRunning, machineconfig.RestartsCRI: RestartsCRI, machineconfig.NeedsReboot: NeedsReboot,
-	machineconfig.NeedsMachine: NeedsMachine,
+	machineconfig.AtOnce: KeepsRunning, machineconfig.RestartsPods: RestartsPods, machineconfig.MayIsolate: MayIsolate,
+	machineconfig.RestartsCRI: RestartsCRI,
+	machineconfig.NeedsReboot: NeedsReboot, machineconfig.NeedsMachine: NeedsMachine,
 }
 
 // Effect asks a node what a machine configuration would do. Nothing is changed. part is the part of the configuration for which a node
@@ -101,6 +106,34 @@ func (c *Cluster) compare(ctx context.Context, node turn.Node, configuration str
 		return NeedsReboot, "a document that Slipway does not know", nil //nolint:nilerr // the cause may quote the configuration
 	}
 	return ofRule[needs], part, nil
+}
+
+// TryFor is how long a node runs a configuration that it tries.
+const TryFor = time.Minute
+
+// Try makes a node run a machine configuration. If no other one comes within TryFor, the node takes its former one back.
+func (c *Cluster) Try(ctx context.Context, node turn.Node, configuration string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
+	defer cancel()
+	_, err := c.talos[node.Address].ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
+		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(TryFor),
+	})
+	return talosapi.Message(err)
+}
+
+// Runs reports whether a node runs a machine configuration.
+func (c *Cluster) Runs(ctx context.Context, node turn.Node, configuration string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+	defer cancel()
+	current, err := safe.StateGetByID[*config.MachineConfig](ctx, c.talos[node.Address].COSI, config.ActiveID)
+	if err != nil {
+		return false, talosapi.Message(err)
+	}
+	wanted, err := configloader.NewFromBytes([]byte(configuration))
+	if err != nil {
+		return false, RefusedError("its machine configuration cannot be read") // the cause may quote the configuration
+	}
+	return machineconfig.Same(current.Provider(), wanted)
 }
 
 // Stage gives a node a machine configuration that it has from its next boot on.

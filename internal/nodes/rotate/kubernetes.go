@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -22,9 +21,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
@@ -150,15 +149,11 @@ func kubeletMissing(ctx context.Context, talos talosapi.Clients, node turn.Node,
 	return "", err
 }
 
-// staticPodMissing returns why a component of a control plane does not run with the files that Talos has written for it last. Talos
-// numbers them in an annotation of the pod.
+// staticPodMissing returns why a component of a control plane does not run with the files that Talos has written for it last.
 func (c kubernetesClients) staticPodMissing(ctx context.Context, node turn.Node, component string) string {
-	wanted := ""
-	err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
-		static, err := safe.StateGetByID[*k8s.StaticPod](ctx, talos.COSI, component)
-		if err == nil {
-			wanted, _, _ = unstructured.NestedString(static.TypedSpec().Pod, "metadata", "annotations", constants.AnnotationStaticPodSecretsVersion)
-		}
+	var written *k8s.StaticPod
+	err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) (err error) {
+		written, err = safe.StateGetByID[*k8s.StaticPod](ctx, talos.COSI, component)
 		return err
 	})
 	if err != nil {
@@ -171,17 +166,7 @@ func (c kubernetesClients) staticPodMissing(ctx context.Context, node turn.Node,
 	case err != nil:
 		return "is unknown: " + err.Error()
 	case len(running) == 0:
-		return "has no pod"
-	case running[0].Annotations[constants.AnnotationStaticPodSecretsVersion] != wanted:
-		return "has not started again with its new files"
-	case !ready(running[0]):
-		return "is not Ready"
+		return live.StaticPodProblem(written, nil)
 	}
-	return ""
-}
-
-func ready(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
+	return live.StaticPodProblem(written, &running[0])
 }

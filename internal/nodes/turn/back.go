@@ -35,12 +35,12 @@ func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, er
 		return "it has not rebooted yet", nil
 	}
 	nodes, err := e.Cluster.Nodes(ctx)
-	if err != nil {
+	if err != nil && !c.Unready {
 		return "the Kubernetes API does not answer: " + err.Error(), nil
 	}
 	at, exists := nodes[c.Node.Name]
 	if c.Check != nil {
-		if waiting, err := c.Check(boot, machine, at); waiting != "" || err != nil {
+		if waiting, err := c.Check(ctx, boot, machine, at); waiting != "" || err != nil {
 			return waiting, err
 		}
 	}
@@ -49,6 +49,7 @@ func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, er
 		return machine.StageProblem(), nil
 	case servicesProblem(machine) != "":
 		return servicesProblem(machine), nil
+	case c.Unready:
 	case !exists:
 		return "it has no Node object", nil
 	case !at.Ready:
@@ -65,9 +66,9 @@ func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, er
 // Restarted returns a check of a change for which Talos restarts a service by itself, some time after it has taken the change. before is
 // what the machine reported before the change. A restart that has not come within RestartTimeout does not come: what the service reads may
 // be the same as before. Then the static pods must be ready, too.
-func Restarted(service string, before Machine) func(boot string, machine Machine, node KubeNode) (waiting string, err error) {
+func Restarted(service string, before Machine) Check {
 	var since time.Time
-	return func(_ string, machine Machine, _ KubeNode) (string, error) {
+	return func(_ context.Context, _ string, machine Machine, _ KubeNode) (string, error) {
 		if since.IsZero() {
 			since = time.Now()
 		}
@@ -75,10 +76,26 @@ func Restarted(service string, before Machine) func(boot string, machine Machine
 		if same && time.Since(since) < RestartTimeout {
 			return service + " has not restarted yet", nil
 		}
-		if reason := machine.Unmet["staticPods"]; reason != "" {
-			return "its static pods are not ready: " + reason, nil
+		return machine.staticPodsProblem(), nil
+	}
+}
+
+// Follows returns a check of a change that a node takes over without a reboot. Talos's kubelet counts only once its health was checked: one
+// that ends at a wrong argument runs for a moment. staticPods returns why the static pods of the node do not run as configured; nil if they
+// do not matter.
+func Follows(staticPods func(context.Context, Node) (problem string, err error), node Node) Check {
+	return func(ctx context.Context, _ string, machine Machine, _ KubeNode) (string, error) {
+		if kubelet := machine.Services["kubelet"]; kubelet.State == running && !kubelet.Known {
+			return "the health of its kubelet is not known yet", nil
 		}
-		return "", nil
+		if staticPods == nil {
+			return "", nil
+		}
+		problem, err := staticPods(ctx, node)
+		if err != nil {
+			return "its static pods are unknown: " + err.Error(), nil
+		}
+		return problem, nil
 	}
 }
 
@@ -108,6 +125,22 @@ func (m Machine) StageProblem() string {
 		return stage + ", and " + services
 	}
 	return stage
+}
+
+// Problem returns why a machine that answers is not well; "" if it is.
+func (m Machine) Problem() string {
+	if m.Stage != stageRunning {
+		return m.StageProblem()
+	}
+	return cmp.Or(servicesProblem(m), m.staticPodsProblem())
+}
+
+// staticPodsProblem returns which static pods are not ready, in Talos's words; "" if all are.
+func (m Machine) staticPodsProblem() string {
+	if reason := m.Unmet["staticPods"]; reason != "" {
+		return "its static pods are not ready: " + reason
+	}
+	return ""
 }
 
 // servicesProblem returns which Talos services are not healthy; "" if all are. Some have no health check. Extensions are left to the gate:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -22,15 +23,16 @@ var errOvertaken = errors.New("another node is in its turn")
 // claim gives a node its turn as soon as the cluster can spare it. While another node of the engine is in its turn, it waits for as long as
 // that takes, because turns have limits of their own; otherwise for SpareTimeout. A node that waits keeps no other one from its turn: the
 // change of that one may be what mends the cluster.
-func (e *Engine) claim(ctx context.Context, node Node) error {
+func (e *Engine) claim(ctx context.Context, c Change) error {
+	node := c.Node
 	e.enter(node)
 	defer e.leave(node)
 	what := node.Name + "'s turn"
 	for {
 		err := e.Until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
 		if err == nil {
-			err = e.Until(ctx, SpareTimeout, StableFor, what, func(ctx context.Context) (string, error) {
-				return e.look(ctx, node)
+			err = e.Until(ctx, SpareTimeout, c.stable(), what, func(ctx context.Context) (string, error) {
+				return e.look(ctx, c)
 			})
 		}
 		switch {
@@ -44,22 +46,35 @@ func (e *Engine) claim(ctx context.Context, node Node) error {
 }
 
 // look returns why the cluster cannot spare a node that waits for its turn.
-func (e *Engine) look(ctx context.Context, node Node) (missing string, err error) {
+func (e *Engine) look(ctx context.Context, c Change) (missing string, err error) {
+	node := c.Node
 	if err := e.Failed(); err != nil {
 		return "", err
 	}
 	if e.busy(node) != "" {
 		return "", errOvertaken
 	}
-	if node.IsControlPlane() {
+	switch {
+	case c.Awaits == Nothing:
+	case c.Awaits == OthersWell:
+		missing = e.sick(ctx, node)
+	case node.IsControlPlane():
 		missing, err = e.spareControlPlane(ctx, node)
-	} else {
+	default:
 		missing, err = e.spareWorker(ctx, node)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.waiting[node.Name] = waiting{e.rank(node), missing == "" && err == nil}
 	return missing, err
+}
+
+// stable is how long the cluster must be able to spare the node of a change. One that takes nothing from it looks once.
+func (c Change) stable() time.Duration {
+	if c.Awaits == Spared {
+		return StableFor
+	}
+	return 0
 }
 
 // refuse ends the wait of a node that does not get its turn. After it, no other node gets one.
@@ -118,6 +133,7 @@ func (e *Engine) give(node Node, failed bool) {
 	if failed {
 		e.failed = cmp.Or(e.failed, node.Name)
 	}
+	e.proven = e.proven || !failed && node.Role == cluster.Worker
 }
 
 // busy returns which turn of this engine a node has to wait for; "" if for none.
@@ -127,8 +143,8 @@ func (e *Engine) busy(node Node) string {
 	return e.busyLocked(node)
 }
 
-// busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, workers as many together as may be out of
-// service. Of nodes that the cluster can spare, control planes go first, and then each in the order of the nodes.
+// busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, and so does the first worker, which shows what
+// the change does; then workers as many together as may be out of service. Of nodes that the cluster can spare, control planes go first, and then each in the order of the nodes.
 func (e *Engine) busyLocked(node Node) string {
 	workers := 0
 	for name, other := range e.taking {
@@ -136,7 +152,7 @@ func (e *Engine) busyLocked(node Node) string {
 			return name + " is in its turn"
 		}
 		workers++
-		if workers >= e.MaxUnavailable {
+		if workers >= e.MaxUnavailable || !e.proven {
 			return name + " is in its turn"
 		}
 	}

@@ -80,13 +80,63 @@ func TestBegin_ControlPlanesGoFirstAndAloneAndWorkersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 3, 2)
 		q.ask(t, "worker-3", "worker-2", "worker-1", "cp-2", "cp-1")
-		for _, want := range [][]string{{"cp-1"}, {"cp-2"}, {"worker-1", "worker-2"}} {
-			assert.Equal(t, want, q.began(time.Minute))
-			q.end(t, want[0])
+		for _, want := range []string{"cp-1", "cp-2", "worker-1"} {
+			assert.Equal(t, []string{want}, q.began(time.Minute), "the first worker shows what the change does")
+			q.end(t, want)
 		}
 		assert.Equal(t, []string{"worker-2", "worker-3"}, q.began(time.Minute))
 		q.end(t, "worker-2")
 		q.end(t, "worker-3")
+	})
+}
+
+func TestBegin_WaitsForOtherNodesAsFarAsTheChangeNeedsThem(t *testing.T) {
+	dead := func(q *queue) {
+		q.dies("worker-2")
+		q.dies("cp-2")
+	}
+	sick := func(q *queue) {
+		q.machines["worker-2"].Services["kubelet"] = Service{State: "Waiting", Message: "exit code 1"}
+	}
+	serverless := func(q *queue) {
+		q.machines["cp-2"].Unmet = map[string]string{"staticPods": "kube-apiserver-cp-2 not ready"}
+	}
+	for _, one := range []struct {
+		others func(*queue)
+		awaits Awaited
+		begins bool
+		says   string
+	}{
+		{dead, Spared, false, ""}, {dead, OthersWell, true, ""}, {dead, Nothing, true, ""},
+		{sick, OthersWell, false, "worker-2: kubelet is Waiting (exit code 1)"}, {sick, Nothing, true, ""},
+		{serverless, OthersWell, false, "cp-2: its static pods are not ready: kube-apiserver-cp-2 not ready"}, {serverless, Nothing, true, ""},
+	} {
+		for _, node := range []string{"cp-1", "worker-1"} {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(t, 2, 1)
+				one.others(q)
+				start := time.Now()
+				err := q.engine.Take(t.Context(), Change{Node: named(q.nodes, node), Quiet: true, Awaits: one.awaits,
+					Act: func(context.Context) error { return nil }})
+				assert.Equal(t, one.begins, err == nil, "%s %v: %v", node, one.awaits, err)
+				assert.Equal(t, one.begins, time.Since(start) < time.Minute, node)
+				if !one.begins {
+					assert.ErrorContains(t, err, one.says)
+				}
+			})
+		}
+	}
+}
+
+func TestBegin_AControlPlaneIsNotSparedWhileTheAPIServerOfAnotherIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 1, 1)
+		q.machines["cp-2"].Unmet = map[string]string{"staticPods": "kube-apiserver-cp-2 not ready"}
+		q.ask(t, "cp-1")
+		assert.Empty(t, q.began(time.Minute))
+		q.with(func() { q.machines["cp-2"].Unmet = nil })
+		assert.Equal(t, []string{"cp-1"}, q.began(time.Minute))
+		q.end(t, "cp-1")
 	})
 }
 

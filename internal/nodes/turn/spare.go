@@ -43,7 +43,7 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 		if !exists && unlisted == nil && !isMember(members, other) {
 			continue // it was declared, and has not joined yet
 		}
-		problem := etcdProblem(machines[i+1], errs[i+1])
+		problem := cmp.Or(etcdProblem(machines[i+1], errs[i+1]), machines[i+1].staticPodsProblem())
 		if problem == "" && at.Ours && at.Unschedulable {
 			problem = e.left(ctx, other)
 		}
@@ -122,6 +122,23 @@ func quorumWithout(name string, members []Member, healthy []string) (missing str
 		return "", fmt.Errorf("etcd has two members and needs both; declare a third control plane first, or remove one")
 	}
 	return fmt.Sprintf("without it, %d of etcd's %d members are healthy, and %d are needed", left, voters, need), nil
+}
+
+// sick returns which other nodes answer and are not well; "" if none. One that does not answer has lost its machine, or its network: no
+// configuration that is changed elsewhere concerns it.
+func (e *Engine) sick(ctx context.Context, node Node) string {
+	others := slices.DeleteFunc(slices.Clone(e.Nodes), func(other Node) bool { return other.Name == node.Name || e.inTurn(other) })
+	machines, errs := e.machines(ctx, others)
+	var reasons []string
+	for i, other := range others {
+		if errs[i] != nil {
+			continue
+		}
+		if problem := machines[i].Problem(); problem != "" {
+			reasons = append(reasons, other.Name+": "+problem)
+		}
+	}
+	return list(reasons)
 }
 
 // spareWorker returns why too many workers are out of service already; "" if one more may be.

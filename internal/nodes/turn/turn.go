@@ -110,20 +110,34 @@ type Engine struct {
 	taking  map[string]Node      // nodes in their turn
 	back    map[string]time.Time // since when a node that an earlier run has left cordoned is healthy again
 	failed  string               // the first node whose turn failed: after it, no other one begins
+	proven  bool                 // a worker has ended its turn: until then, workers take theirs one after the other
 }
 
 // Change is a change of one node.
 type Change struct {
 	Node    Node
 	Quiet   bool                        // interrupts no pod: the node is neither cordoned nor drained
+	Awaits  Awaited                     // what must be so before the turn begins
+	Unready bool                        // the Node object was not Ready before, or nobody could say: it need not be so afterwards
 	Drains  bool                        // evict the pods before
 	Reboots bool                        // the node comes back with another boot id
 	Act     func(context.Context) error // makes the change, or starts it; for Take and Start
-
-	// Check returns what is still missing on a node that answers, or an error that ends the wait; optional. boot is the id of the boot
-	// before the change.
-	Check func(boot string, machine Machine, node KubeNode) (waiting string, err error)
+	Check   Check                       // what is missing beside all that a node in service must have; optional
 }
+
+// Awaited is what a node waits for before its turn, beside the turns of others.
+type Awaited int
+
+// What a node waits for.
+const (
+	Spared     Awaited = iota // the cluster can spare the node
+	OthersWell                // no other node is sick that answers: the same change may have made it so. The cluster loses nothing by this one
+	Nothing                   // the node is sick itself, and the change may be what mends it
+)
+
+// Check returns what is still missing on a changed node that answers, or an error that ends the wait. boot is the id of the boot before the
+// change.
+type Check func(ctx context.Context, boot string, machine Machine, node KubeNode) (waiting string, err error)
 
 // Take changes a node in its turn: Begin, Act and End.
 func (e *Engine) Take(ctx context.Context, c Change) error {
@@ -147,7 +161,7 @@ type Turn struct {
 // Begin waits until the cluster can spare a node, cordons it and drains it. After an error the node has no turn and is schedulable again,
 // and no other node gets a turn of this engine: the error of the others names this one. A node that a person has cordoned stays so.
 func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
-	if err := e.claim(ctx, c.Node); err != nil {
+	if err := e.claim(ctx, c); err != nil {
 		return nil, err
 	}
 	t := &Turn{engine: e, change: c, boot: e.boot(ctx, c.Node)}

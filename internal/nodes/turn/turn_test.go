@@ -263,7 +263,7 @@ func TestTake_EndsAtOnceWhenTheCheckSaysThatWaitingIsInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
 		c := f.change(nodes, "cp-1")
-		c.Check = func(_ string, machine Machine, _ KubeNode) (string, error) {
+		c.Check = func(_ context.Context, _ string, machine Machine, _ KubeNode) (string, error) {
 			if machine.Version == "v1.12.6" {
 				return "", errors.New("Talos rolled back")
 			}
@@ -426,4 +426,38 @@ func TestRestarted_DoesNotWaitForEverForARestartThatIsNotNeeded(t *testing.T) {
 		require.NoError(t, f.engine(t, nodes).Take(t.Context(), c))
 		assert.InDelta(t, RestartTimeout.Seconds(), time.Since(start).Seconds(), 10)
 	})
+}
+
+func TestFollows_WaitsForTheHealthOfTheKubeletAndForStaticPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		kubelet := func(service Service) { f.with(func() { f.machines["cp-1"].Services["kubelet"] = service }) }
+		problem := "kube-apiserver has not started again with its new arguments and files"
+		c := Change{Node: named(nodes, "cp-1"), Quiet: true, Awaits: Nothing, Act: func(context.Context) error {
+			kubelet(Service{State: running})
+			time.AfterFunc(10*time.Second, func() { kubelet(Service{State: running, Known: true, Healthy: true}) })
+			time.AfterFunc(25*time.Second, func() { f.with(func() { problem = "" }) })
+			return nil
+		}}
+		c.Check = Follows(func(context.Context, Node) (string, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return problem, nil
+		}, c.Node)
+		start := time.Now()
+		require.NoError(t, f.engine(t, nodes).Take(t.Context(), c))
+		assert.InDelta(t, 25+StableFor.Seconds(), time.Since(start).Seconds(), 3)
+	})
+}
+
+func TestTake_ANodeThatWasNotReadyNeedNotBeReadyAfterwards(t *testing.T) {
+	for _, unready := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(1)
+			f.nodes["cp-1"] = KubeNode{}
+			c := Change{Node: named(nodes, "cp-1"), Quiet: true, Awaits: Nothing, Unready: unready, Act: func(context.Context) error { return nil }}
+			err := f.engine(t, nodes).Take(t.Context(), c)
+			assert.Equal(t, unready, err == nil, "%v", err)
+		})
+	}
 }

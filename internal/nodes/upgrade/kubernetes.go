@@ -153,7 +153,7 @@ func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) 
 			j.Say("kubelet on %s: is changed to %s", node.Name, image)
 			return j.SetImage(ctx, node, versions.Kubelet, image)
 		},
-		Check: func(_ string, _ turn.Machine, at turn.KubeNode) (string, error) {
+		Check: func(_ context.Context, _ string, _ turn.Machine, at turn.KubeNode) (string, error) {
 			if at.Kubelet != j.Kubernetes {
 				return "its kubelet still runs " + at.Kubelet, nil
 			}

@@ -1,0 +1,78 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// versions is the prefix of the annotations in which Talos numbers what a static pod is made from: its arguments, and its files with keys,
+// certificates and settings. A change of the files alone changes nothing else in the pod.
+const versions = "talos.dev/"
+
+// StaticPods returns why a static pod of a node does not run as Talos has written it last, or is not Ready; "" if all do, and on a worker,
+// which has none.
+func (c *Cluster) StaticPods(ctx context.Context, node turn.Node) (problem string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
+	defer cancel()
+	written, err := safe.StateListAll[*k8s.StaticPod](ctx, c.talos[node.Address].COSI)
+	if err != nil || written.Len() == 0 {
+		return "", talosapi.Message(err)
+	}
+	list, err := c.Select(ctx, pods, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+	if err != nil {
+		return "", fmt.Errorf("the Kubernetes API does not answer: %w", err)
+	}
+	running := map[string]*corev1.Pod{}
+	for i := range list {
+		pod, err := typed[corev1.Pod](&list[i])
+		if err != nil {
+			return "", err
+		}
+		running[pod.Namespace+"/"+pod.Name] = &pod
+	}
+	for static := range written.All() {
+		meta, _ := static.TypedSpec().Pod["metadata"].(map[string]any)
+		name := fmt.Sprint(meta["name"])
+		if problem := StaticPodProblem(static, running[fmt.Sprintf("%v/%s-%s", meta["namespace"], name, node.Name)]); problem != "" {
+			return name + " " + problem, nil
+		}
+	}
+	return "", nil
+}
+
+// StaticPodProblem returns why the pod that runs is not the static pod that Talos has written last, or is not Ready; "" if all is well. The
+// kubelet copies the annotations into the pod that stands for it.
+func StaticPodProblem(static *k8s.StaticPod, running *corev1.Pod) string {
+	if running == nil {
+		return "has no pod"
+	}
+	meta, _ := static.TypedSpec().Pod["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.HasPrefix(key, versions) && running.Annotations[key] != fmt.Sprint(annotations[key]) {
+			return "has not started again with its new arguments and files"
+		}
+	}
+	if slices.ContainsFunc(running.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	}) {
+		return ""
+	}
+	for _, container := range running.Status.ContainerStatuses {
+		if waiting := container.State.Waiting; waiting != nil {
+			return strings.TrimSpace(fmt.Sprintf("is not Ready: %s %s", waiting.Reason, waiting.Message))
+		}
+	}
+	return "is not Ready"
+}
