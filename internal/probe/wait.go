@@ -31,7 +31,7 @@ func (w Wait) Until(ctx context.Context, what string, look func(context.Context)
 		looking, done := context.WithTimeout(ctx, Duration(w.Look).Or(10*time.Second))
 		missing, err := look(looking)
 		done()
-		if ctx.Err() == nil {
+		if !over(ctx) {
 			switch {
 			case err != nil:
 				return err
@@ -54,4 +54,12 @@ func (w Wait) Until(ctx context.Context, what string, look func(context.Context)
 		case <-ticker.C:
 		}
 	}
+}
+
+// over reports whether the wait is over. The answer of a look that the end of the wait has cut off is no reason: its client may notice the
+// deadline a moment before the context does.
+func over(ctx context.Context) bool {
+	const moment = 5 * time.Millisecond
+	deadline, limited := ctx.Deadline()
+	return ctx.Err() != nil || limited && time.Until(deadline) < moment
 }

@@ -27,6 +27,19 @@ func TestWait_SaysAReasonOnceAndEndsWithTheLastOne(t *testing.T) {
 	})
 }
 
+func TestWait_KeepsTheReasonBeforeALookThatTheEndHasCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := Wait{Limit: time.Minute, Say: Begin(&strings.Builder{}).Say}.Until(t.Context(), "bread", func(ctx context.Context) (string, error) {
+			if deadline, _ := ctx.Deadline(); time.Until(deadline) < 10*time.Second {
+				time.Sleep(time.Until(deadline) - time.Millisecond)
+				return "timed out", nil
+			}
+			return "no yeast", nil
+		})
+		require.EqualError(t, err, "bread: gave up after 1m0s (last: no yeast)")
+	})
+}
+
 func TestWait_EndsWithAnErrorOfALookAndNotWithALookThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken, looks := errors.New("broken"), 0
