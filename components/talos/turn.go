@@ -35,6 +35,8 @@ type access interface {
 	Runs(ctx context.Context, node turn.Node, configuration string) (bool, error)
 	// Reboot makes a node reboot.
 	Reboot(ctx context.Context, node turn.Node) error
+	// UnknownGates returns the feature gates of a machine configuration that the running Kubernetes does not know, each with its path.
+	UnknownGates(ctx context.Context, configuration string) ([]string, error)
 	// StaticPods returns why a static pod of a node does not run as configured; "" if all do.
 	StaticPods(ctx context.Context, node turn.Node) (problem string, err error)
 	turn.VIPs
@@ -278,6 +280,9 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 func (t *turns) configures(configuration string) plan {
 	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		change := turn.Change{Node: node, Drains: true}
+		if err := t.checkGates(ctx, on, node, configuration); err != nil {
+			return change, false, err
+		}
 		effect, part, err := t.effect(ctx, on, node, configuration)
 		switch effect {
 		case live.Reboots:
@@ -314,6 +319,22 @@ func (t *turns) configures(configuration string) plan {
 		}
 		return change, true, nil
 	}
+}
+
+// checkGates refuses a configuration with feature gates with which a component of Kubernetes would not start. If no API server answers, nothing
+// is refused: the turn ends at the first node.
+func (t *turns) checkGates(ctx context.Context, on access, node turn.Node, configuration string) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	unknown, err := on.UnknownGates(ctx, configuration)
+	if err != nil {
+		t.say(fmt.Sprintf("%s: its feature gates are not compared with those that Kubernetes knows: %v", node.Name, err))
+		return nil
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("%s; correct the name, or remove it", strings.Join(unknown, "; "))
+	}
+	return nil
 }
 
 // keepsRunning plans a change that interrupts nothing. It takes a turn all the same, so that a second node is changed only when the first one

@@ -105,13 +105,14 @@ type calm struct {
 	unbootstraps bool // etcd does not run
 	silent       error
 	effects      live.Effect
-	answersAfter int    // questions that are not answered before the effect is
-	refuses      error  // answer to a reboot
-	static       string // problem of the static pods
-	tried        string // the configuration that a node tries
-	isolates     error  // answer of a node that tries one
-	unready      bool   // no Node object is Ready
-	sick         bool   // a service of each machine waits
+	answersAfter int      // questions that are not answered before the effect is
+	refuses      error    // answer to a reboot
+	static       string   // problem of the static pods
+	gates        []string // unknown feature gates
+	tried        string   // the configuration that a node tries
+	isolates     error    // answer of a node that tries one
+	unready      bool     // no Node object is Ready
+	sick         bool     // a service of each machine waits
 	boots        map[string]int
 	staged       map[string]bool
 	log          []string
@@ -230,6 +231,8 @@ func (c *calm) Reboot(_ context.Context, node turn.Node) error {
 	})
 	return nil
 }
+
+func (c *calm) UnknownGates(context.Context, string) ([]string, error) { return c.gates, c.silent }
 
 func (c *calm) StaticPods(context.Context, turn.Node) (problem string, err error) {
 	c.with(func() { problem = c.static })
@@ -441,6 +444,15 @@ func TestConfigures_RefusesWhatOnlyAnotherMachineCanHave(t *testing.T) {
 	turns := turnsOf(t, on)
 	require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[3], turns.configures("machine: {}")),
 		"infra-worker-1: machine.files of a machine does not change; raise its generation, which replaces the machine")
+	assert.Empty(t, on.log)
+	require.NoError(t, turns.engine.Failed(), "no turn has begun")
+}
+
+func TestConfigures_RefusesFeatureGatesThatKubernetesDoesNotKnow(t *testing.T) {
+	on := &calm{effects: live.RestartsPods, gates: []string{"cluster.apiServer.extraArgs.feature-gates: A is no feature gate", "b: B"}}
+	turns := turnsOf(t, on)
+	require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")),
+		"infra-cp-1: cluster.apiServer.extraArgs.feature-gates: A is no feature gate; b: B; correct the name, or remove it")
 	assert.Empty(t, on.log)
 	require.NoError(t, turns.engine.Failed(), "no turn has begun")
 }

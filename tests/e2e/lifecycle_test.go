@@ -36,7 +36,8 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"Talos, with a failed upgrade and a kill in the middle", talosUpgraded},
 		{"an extension", extensionAdded},
 		{"a sysctl that reboots nothing", sysctlChanged},
-		{"a feature gate that does not exist, which stops at the first control plane", wrongGate(load)},
+		{"a feature gate that does not exist, which is refused", wrongGate},
+		{"a flag with a wrong value, which stops at the first control plane", wrongFlag(load)},
 		{"a flag of the API servers, which restart one after the other", flagChanged(load)},
 		{"memory of all machines, with a kill in the middle", memoryChanged(load)},
 		{"a file on all machines, which reboots them, and one does not come back", fileChanged(load)},
@@ -368,16 +369,27 @@ func (l *lab) arguments(values map[string]any) {
 	}}})
 }
 
-// wrongGate declares a feature gate that the API server does not know, so that it does not start. The next up corrects it: no other control
-// plane has it.
-func wrongGate(load *load) func(*lab) {
+// wrongGate declares a feature gate that Kubernetes does not know. No node gets it.
+func wrongGate(l *lab) {
+	l.arguments(map[string]any{"feature-gates": "NoSuchGate=true"})
+	l.fails(`infra-cp-1: cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate of the Kubernetes that runs`)
+	for _, address := range addresses {
+		require.NotContains(l.t, l.onNode(address, "get", "machineconfig", "--output=yaml"), "NoSuchGate", address)
+	}
+	l.arguments(map[string]any{})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+}
+
+// wrongFlag declares a flag with a value that the API server does not take, so that it does not start. The next up corrects it: no other
+// control plane has it.
+func wrongFlag(load *load) func(*lab) {
 	return func(l *lab) {
 		began := time.Now()
 		l.declare("lifecycle", map[string]any{"returnTimeout": "1m"})
-		l.arguments(map[string]any{"feature-gates": "NoSuchGate=true"})
+		l.arguments(map[string]any{"max-requests-inflight": "many"})
 		l.fails(`infra-cp-1 is not back: .*\(last: kube-apiserver .*; no other node is changed`)
 		for _, name := range []string{"infra-cp-2", "infra-cp-3"} {
-			require.NotContains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"), "NoSuchGate", name)
+			require.NotContains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"), "=many", name)
 		}
 		l.arguments(map[string]any{})
 		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
