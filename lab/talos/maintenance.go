@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -118,7 +119,7 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 	}
 	cfg, err := configloader.NewFromBytes(in.GetData())
 	if err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "failed to parse config: %s", err)
+		return nil, fmt.Errorf("failed to parse config: %w", err) // Unknown here and InvalidArgument on a configured node, as in Talos
 	}
 	if err := s.b.applyError(); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
