@@ -48,6 +48,7 @@ type boot struct {
 	hostname       string
 	addresses      []netip.Prefix // without the virtual IP
 	vip            netip.Prefix   // held virtual IP
+	accumulated    []netip.Prefix // all addresses that it has had, in Talos's order
 	inst           *installation  // nil in maintenance mode
 	config         config.Provider
 	opened         config.Provider   // that its volumes were opened with, and its files written
@@ -66,9 +67,8 @@ type boot struct {
 	kubelet        Kubelet           // nil while it does not run
 	static         map[string]*staticPod
 	sequence       *sequence // the sequence that runs or comes next; nil while none does
-	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's reconcileMu
-	// guards it.
-	members   map[string]string
+	// members are the nodes that discovery has published, by name; the cluster's reconcileMu guards it.
+	members   map[string]published
 	downloads context.CancelFunc // ends the downloads of manifests; nil before the first
 	revert    context.CancelFunc // cancels the pending roll-back of a configuration in try mode
 }

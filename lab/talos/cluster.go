@@ -68,7 +68,7 @@ func (b *boot) joinCluster(cfg config.Provider) {
 	}
 	b.cluster = c
 	c.nodes[b.inst.nodeID] = &affiliate{
-		hostname: b.hostname, addresses: addrsOf(b.addresses), nodeType: cfg.Machine().Type(), version: b.version, boot: b,
+		hostname: b.hostname, addresses: addrsOf(b.routed()), nodeType: cfg.Machine().Type(), version: b.version, boot: b,
 	}
 	s.mu.Unlock()
 	s.change.notify()

@@ -77,31 +77,46 @@ func (c *cluster) removeNode(nodeID string) {
 
 func operatingSystem(version string) string { return fmt.Sprintf("Talos (%s)", version) }
 
-// publishMembers publishes the members that discovery finds. It writes only what has changed since the last call,
-// because a large cluster is reconciled often while it starts. reconcile calls it, so it never runs twice at once.
+// published is what a node has published of a member.
+type published struct{ nodeID, fingerprint string }
+
+// publishMembers publishes the members that discovery finds, and the affiliates that they are made from. It writes only what has changed
+// since the last call, because a large cluster is reconciled often while it starts. reconcile calls it, so it never runs twice at once.
 func (b *boot) publishMembers(members map[string]affiliate) {
-	for name := range b.members {
+	for name, former := range b.members {
 		if _, known := members[name]; !known {
 			b.res.Remove(clusterres.NewMember(clusterres.NamespaceName, name).Metadata())
+			b.res.Remove(clusterres.NewAffiliate(clusterres.NamespaceName, former.nodeID).Metadata())
 			delete(b.members, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		a := members[name]
-		if b.members[name] == a.fingerprint {
+		former := b.members[name]
+		if former.fingerprint == a.fingerprint {
 			continue
 		}
 		if b.members == nil {
-			b.members = map[string]string{}
+			b.members = map[string]published{}
 		}
-		b.members[name] = a.fingerprint
-		r := clusterres.NewMember(clusterres.NamespaceName, name)
-		r.TypedSpec().NodeID = a.boot.inst.nodeID
-		r.TypedSpec().Addresses, r.TypedSpec().Hostname = a.addresses, name
-		r.TypedSpec().MachineType, r.TypedSpec().OperatingSystem = a.nodeType, operatingSystem(a.version)
+		nodeID := a.boot.inst.nodeID
+		if former.nodeID != "" && former.nodeID != nodeID { // the node was made anew
+			b.res.Remove(clusterres.NewAffiliate(clusterres.NamespaceName, former.nodeID).Metadata())
+		}
+		b.members[name] = published{nodeID, a.fingerprint}
+		member := clusterres.NewMember(clusterres.NamespaceName, name)
+		*member.TypedSpec() = clusterres.MemberSpec{
+			NodeID: nodeID, Addresses: a.addresses, Hostname: name, MachineType: a.nodeType, OperatingSystem: operatingSystem(a.version),
+		}
 		if a.nodeType.IsControlPlane() {
-			r.TypedSpec().ControlPlane = &clusterres.ControlPlane{APIServerPort: constants.DefaultControlPlanePort}
+			member.TypedSpec().ControlPlane = &clusterres.ControlPlane{APIServerPort: constants.DefaultControlPlanePort}
 		}
-		b.res.Put(r)
+		b.res.Put(member)
+		found, of := clusterres.NewAffiliate(clusterres.NamespaceName, nodeID), member.TypedSpec()
+		*found.TypedSpec() = clusterres.AffiliateSpec{
+			NodeID: nodeID, Addresses: of.Addresses, Hostname: name, Nodename: name, MachineType: of.MachineType,
+			OperatingSystem: of.OperatingSystem, ControlPlane: of.ControlPlane,
+		}
+		b.res.Put(found)
 	}
 }

@@ -1,17 +1,19 @@
 package talos_test
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -90,6 +92,51 @@ func TestVIP_IsHeldByOneControlPlaneAndMoves(t *testing.T) {
 	w.site.PowerOn(hw)
 	w.stage(11, talos.StageRunning)
 	require.False(t, w.status(11).VIP, "it does not move back")
+}
+
+func TestVIP_IsAmongTheAddressesOfItsHolderInTheOrderOfTheConfiguration(t *testing.T) {
+	w := newWorld(t)
+	lower := w.addr(9) // below the virtual IP
+	w.install(configmachine.TypeControlPlane, 11)
+	w.install(configmachine.TypeControlPlane, 12, func(c *v1alpha1.Config) {
+		c.MachineConfig.MachineFeatures.FeatureNodeAddressSortAlgorithm = "v2"
+		c.MachineConfig.MachineNetwork.NetworkInterfaces[0].DeviceAddresses = []string{ //nolint:staticcheck // as Slipway has it
+			netip.PrefixFrom(w.addr(12), 24).String(), netip.PrefixFrom(lower, 24).String()}
+	})
+	w.install(configmachine.TypeControlPlane, 13) // keeps the quorum
+	w.bootstrap(11)
+	w.stage(12, talos.StageRunning)
+	w.stage(13, talos.StageRunning)
+	vip := netip.PrefixFrom(w.vip(), 32)
+	holds := func(host byte, name string, want ...netip.Addr) {
+		w.eventually("all nodes know it", func() bool {
+			for _, from := range []byte{11, 12} {
+				for _, m := range listed[*clusterres.Member](w, from) {
+					if m.TypedSpec().Hostname == name && !slices.Equal(m.TypedSpec().Addresses, want) {
+						return false
+					}
+				}
+			}
+			return true
+		})
+		for _, a := range listed[*clusterres.Affiliate](w, host) {
+			if a.TypedSpec().Hostname == name {
+				require.Equal(t, want, a.TypedSpec().Addresses)
+			}
+		}
+		addresses := resource[*network.NodeAddress](w, host, network.NamespaceName, network.NodeAddressCurrentID).TypedSpec()
+		require.Equal(t, slices.Contains(want, w.vip()), slices.Contains(addresses.Addresses, vip))
+	}
+	w.eventually("it has a holder", func() bool { return w.status(11).VIP })
+	holds(11, node(11), w.vip(), w.addr(11))
+	holds(12, node(12), lower, w.addr(12))
+	require.NoError(t, w.admin(11).Reboot(w.ctx))
+	w.eventually("the other one holds it", func() bool { return w.status(12).VIP })
+	w.stage(11, talos.StageRunning)
+	holds(12, node(12), w.vip(), lower, w.addr(12))
+	holds(11, node(11), w.addr(11))
+	_, err := w.admin(11).Version(client.WithNode(w.ctx, w.vip().String()))
+	require.NoError(t, err, "a node is reached by the virtual IP, too")
 }
 
 func TestVIP_MovesAtOnceFromANodeThatResigns(t *testing.T) {
@@ -236,10 +283,8 @@ func TestMembers_AreTheSameOnEveryNode(t *testing.T) {
 
 func members(w *world, host byte) []string {
 	w.t.Helper()
-	list, err := safe.StateListAll[*clusterres.Member](w.ctx, w.admin(host).COSI)
-	require.NoError(w.t, err)
 	var out []string
-	for m := range list.All() {
+	for _, m := range listed[*clusterres.Member](w, host) {
 		out = append(out, m.TypedSpec().Hostname)
 	}
 	return out

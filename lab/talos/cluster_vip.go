@@ -53,9 +53,7 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 		return
 	}
 	c.holder = candidates[0]
-	s.mu.Lock()
-	c.holder.vip = prefix
-	s.mu.Unlock()
+	c.setVIP(c.holder, prefix)
 	c.holder.printk("[talos] enabled shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
 	c.holder.publishAddresses()
 }
@@ -71,12 +69,20 @@ func (c *cluster) releaseVIP() {
 	if err := s.cfg.Addresses.Remove(prefix); err != nil {
 		s.cfg.Log.Error("virtual IP not removed", "cluster", c.name, "address", prefix, "error", err)
 	}
-	s.mu.Lock()
-	c.holder.vip = netip.Prefix{}
-	s.mu.Unlock()
+	c.setVIP(c.holder, netip.Prefix{})
 	c.holder.printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
 	c.holder.publishAddresses()
 	c.holder, c.vipReleased = nil, time.Now()
+}
+
+// setVIP gives a node the virtual IP, or takes it, and tells the other nodes. They remember the addresses that a lost node had.
+func (c *cluster) setVIP(b *boot, vip netip.Prefix) {
+	c.site.mu.Lock()
+	defer c.site.mu.Unlock()
+	b.vip = vip
+	if a := c.nodes[b.inst.nodeID]; a != nil && a.boot == b && len(b.addresses) > 0 {
+		a.addresses, a.fingerprint = addrsOf(b.routed()), ""
+	}
 }
 
 // namesVIP tells whether the machine's configuration names the virtual IP. The caller holds the site's mutex.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -186,8 +187,8 @@ func TestHealthCheck_ChecksWhatTalosChecksInItsOrder(t *testing.T) {
 	messages, err := w.health(11, 20*time.Second, "")
 	require.NoError(t, err, "all messages: %q", messages)
 	require.True(t, strings.HasPrefix(messages[0], "discovered nodes: ["), messages[0])
-	for _, host := range []byte{11, 12, 13, 21} {
-		require.Contains(t, messages[0], w.addr(host).String())
+	for _, address := range []netip.Addr{w.vip(), w.addr(12), w.addr(13), w.addr(21)} { // the first address of each member
+		require.Contains(t, messages[0], address.String())
 	}
 	var done []string
 	for _, m := range messages {

@@ -10,12 +10,16 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 )
 
-// linkName is the name of a machine's first network card.
-const linkName = "eth0"
+// linkName and linkIndex are the kernel's name and number of a machine's first network card.
+const (
+	linkName  = "eth0"
+	linkIndex = 2
+)
 
 // nodeAddresses returns the addresses that the configuration declares for this machine's network card, and those of the
 // cloud-init drive, which a configured node keeps unless it ignores the link. A device that does not match the card is
@@ -114,31 +118,91 @@ func (b *boot) addAddresses(addresses []netip.Prefix) {
 	b.site.change.notify()
 }
 
-// publishAddresses publishes the machine's addresses.
+// publishAddresses publishes the machine's addresses. An address that is gone stays among the accumulated ones.
 func (b *boot) publishAddresses() {
 	b.site.mu.Lock()
-	own, all := slices.Clone(b.addresses), b.allAddresses()
+	routed, algorithm := b.routed(), b.sortAlgorithm()
+	former := b.accumulated
+	b.accumulated = sortAddresses(union(former, routed), algorithm)
+	accumulated := slices.Clone(b.accumulated)
+	var own netip.Prefix
+	if len(b.addresses) > 0 {
+		own = sortAddresses(slices.Clone(b.addresses), algorithm)[0]
+	}
 	b.site.mu.Unlock()
 	put := func(id resource.ID, addresses []netip.Prefix) {
 		r := network.NewNodeAddress(network.NamespaceName, id)
-		r.TypedSpec().Addresses = addresses
+		r.TypedSpec().Addresses, r.TypedSpec().SortAlgorithm = addresses, algorithm
 		b.res.Put(r)
 	}
-	put(network.NodeAddressCurrentID, all)
-	put(network.NodeAddressRoutedID, own)
-	put(network.NodeAddressAccumulativeID, all)
-	if len(own) > 0 {
-		put(network.NodeAddressDefaultID, own[:1])
+	put(network.NodeAddressCurrentID, routed)
+	put(network.NodeAddressRoutedID, routed)
+	put(network.NodeAddressAccumulativeID, accumulated)
+	if own.IsValid() {
+		put(network.NodeAddressDefaultID, []netip.Prefix{own})
 	}
-	for _, p := range all {
+	for _, p := range former {
+		if !slices.Contains(routed, p) {
+			b.res.Remove(network.NewAddressStatus(network.NamespaceName, network.AddressID(linkName, p)).Metadata())
+		}
+	}
+	for _, p := range routed {
 		r := network.NewAddressStatus(network.NamespaceName, network.AddressID(linkName, p))
-		r.TypedSpec().Address, r.TypedSpec().LinkName = p, linkName
+		spec := r.TypedSpec()
+		spec.Address, spec.LinkName, spec.LinkIndex, spec.Family = p, linkName, linkIndex, familyOf(p.Addr())
+		spec.Scope, spec.Flags = nethelpers.ScopeGlobal, nethelpers.AddressFlags(nethelpers.AddressPermanent)
 		b.res.Put(r)
 	}
 	st := network.NewStatus(network.NamespaceName, network.StatusID)
-	st.TypedSpec().AddressReady, st.TypedSpec().ConnectivityReady = len(own) > 0, len(own) > 0
+	st.TypedSpec().AddressReady, st.TypedSpec().ConnectivityReady = own.IsValid(), own.IsValid()
 	st.TypedSpec().HostnameReady, st.TypedSpec().EtcFilesReady = true, true
 	b.res.Put(st)
+}
+
+// routed are the machine's addresses in Talos's order, with the virtual IP if this machine has it: other nodes learn them in this order. The
+// caller holds the site's mutex.
+func (b *boot) routed() []netip.Prefix { return sortAddresses(b.allAddresses(), b.sortAlgorithm()) }
+
+// sortAlgorithm is how the configuration orders addresses. The caller holds the site's mutex.
+func (b *boot) sortAlgorithm() nethelpers.AddressSortAlgorithm {
+	if b.config == nil {
+		return nethelpers.AddressSortAlgorithmV1
+	}
+	return b.config.Machine().Features().NodeAddressSortAlgorithm()
+}
+
+// sortAddresses sorts addresses by family and value. The algorithm v2 puts a more specific one, such as a virtual IP, before the others of
+// its network.
+func sortAddresses(addresses []netip.Prefix, algorithm nethelpers.AddressSortAlgorithm) []netip.Prefix {
+	slices.SortFunc(addresses, func(a, b netip.Prefix) int {
+		narrow := cmp.Compare(a.Bits(), b.Bits())
+		if algorithm == nethelpers.AddressSortAlgorithmV2 {
+			narrow = -narrow
+			if a.Contains(b.Addr()) != b.Contains(a.Addr()) {
+				return narrow
+			}
+		}
+		return cmp.Or(a.Addr().Compare(b.Addr()), narrow)
+	})
+	return addresses
+}
+
+// union are the elements of both lists, each once.
+func union(a, b []netip.Prefix) []netip.Prefix {
+	out := slices.Clone(a)
+	for _, p := range b {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func familyOf(a netip.Addr) nethelpers.Family {
+	if a.Is6() {
+		return nethelpers.FamilyInet6
+	}
+	return nethelpers.FamilyInet4
 }
 
 // publishNodeIPs publishes the addresses that the kubelet registers with.
@@ -148,12 +212,12 @@ func (b *boot) publishNodeIPs(addresses []netip.Addr) {
 	b.res.Put(r)
 }
 
-// hasAddress tells whether the machine has an address. The caller holds the site's mutex.
+// hasAddress tells whether the machine has an address, which may be the virtual IP. The caller holds the site's mutex.
 func (b *boot) hasAddress(a netip.Addr) bool {
-	return slices.ContainsFunc(b.addresses, func(p netip.Prefix) bool { return p.Addr() == a })
+	return slices.ContainsFunc(b.allAddresses(), func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
-// allAddresses returns the addresses, with the virtual IP if this machine has it. The caller holds the site's mutex.
+// allAddresses returns the addresses as the kernel has them, with the virtual IP last if this machine has it. The caller holds the site's mutex.
 func (b *boot) allAddresses() []netip.Prefix {
 	all := slices.Clone(b.addresses)
 	if b.vip.IsValid() {

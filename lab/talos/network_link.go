@@ -22,7 +22,7 @@ func (b *boot) publishLinks() {
 		}
 		link := network.NewLinkStatus(network.NamespaceName, "eth"+strconv.Itoa(i))
 		spec := link.TypedSpec()
-		spec.Index, spec.Type, spec.MTU, spec.LinkState = uint32(i+2), nethelpers.LinkEther, 1500, true
+		spec.Index, spec.Type, spec.MTU, spec.LinkState = uint32(i+linkIndex), nethelpers.LinkEther, 1500, true
 		spec.HardwareAddr, spec.PermanentAddr = nethelpers.HardwareAddr(mac), nethelpers.HardwareAddr(mac)
 		spec.OperationalState, spec.Driver = nethelpers.OperStateUp, "virtio_net"
 		b.res.Put(link)
@@ -63,10 +63,7 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 	own := slices.Clone(b.addresses)
 	b.site.mu.Unlock()
 	put := func(to netip.Prefix, gateway, source netip.Addr) {
-		family, scope := nethelpers.FamilyInet4, nethelpers.ScopeLink
-		if to.Addr().Is6() {
-			family = nethelpers.FamilyInet6
-		}
+		family, scope := familyOf(to.Addr()), nethelpers.ScopeLink
 		if gateway.IsValid() {
 			scope = nethelpers.ScopeGlobal
 		}
@@ -74,7 +71,7 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 		r := network.NewRouteStatus(network.NamespaceName, network.RouteID(nethelpers.TableMain, family, to, gateway, metric, linkName))
 		spec := r.TypedSpec()
 		spec.Family, spec.Destination, spec.Gateway, spec.Source = family, to, gateway, source
-		spec.OutLinkName, spec.OutLinkIndex, spec.Priority = linkName, 2, metric
+		spec.OutLinkName, spec.OutLinkIndex, spec.Priority = linkName, linkIndex, metric
 		spec.Table, spec.Scope, spec.Type, spec.Protocol = nethelpers.TableMain, scope, nethelpers.TypeUnicast, nethelpers.ProtocolStatic
 		b.res.Put(r)
 	}

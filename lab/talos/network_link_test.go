@@ -64,7 +64,8 @@ func TestNetwork_ADualStackNodeHasBothFamiliesFromTheFirstBootOn(t *testing.T) {
 	require.True(t, runs)
 	require.Equal(t, []netip.Addr{w.addr(11), address6.Addr()}, kubelet.Addresses)
 	require.Equal(t, kubelet.Addresses, resource[*k8s.NodeIP](w, 11, k8s.NamespaceName, k8s.KubeletID).TypedSpec().Addresses)
-	require.Equal(t, want, resource[*network.NodeAddress](w, 11, network.NamespaceName, network.NodeAddressRoutedID).TypedSpec().Addresses)
+	require.Equal(t, append([]netip.Prefix{netip.PrefixFrom(w.vip(), 32)}, want...),
+		resource[*network.NodeAddress](w, 11, network.NamespaceName, network.NodeAddressRoutedID).TypedSpec().Addresses)
 	require.Equal(t, []netip.Addr{w.addr(1), netip.MustParseAddr("fd00:25:11::53")},
 		resource[*network.ResolverStatus](w, 11, network.NamespaceName, network.ResolverID).TypedSpec().DNSServers)
 	manager := resource[*k8s.ControllerManagerConfig](w, 11, k8s.ControlPlaneNamespaceName, k8s.ControllerManagerConfigID).TypedSpec()

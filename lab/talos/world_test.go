@@ -277,6 +277,17 @@ func resource[T res.Resource](w *world, host byte, namespace, id string) T {
 	return r
 }
 
+// listed reads all resources of a type of a configured node.
+func listed[T meta.ResourceWithRD](w *world, host byte) (out []T) {
+	w.t.Helper()
+	list, err := safe.StateListAll[T](w.ctx, w.admin(host).COSI)
+	require.NoError(w.t, err)
+	for r := range list.All() {
+		out = append(out, r)
+	}
+	return out
+}
+
 // install powers a machine on and applies a configuration in maintenance mode.
 func (w *world) install(kind configmachine.Type, host byte, change ...func(*v1alpha1.Config)) (vm.Guest, vm.Hardware) {
 	w.t.Helper()
