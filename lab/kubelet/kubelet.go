@@ -54,6 +54,8 @@ type NodeOptions struct {
 	Log func(line string)
 	// TalosLog, if not nil, receives the lines of the log of Talos's controllers.
 	TalosLog func(line string)
+	// NodeChanged, if not nil, receives the Node object whenever it has changed; nil if there is none.
+	NodeChanged func(*corev1.Node)
 
 	declared string // the name that the machine should have; empty: Name
 }

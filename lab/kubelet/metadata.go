@@ -34,6 +34,7 @@ func (k *Kubelet) keepMetadata(ctx context.Context) {
 	}
 	said := ""
 	for ctx.Err() == nil {
+		k.reportNode()
 		var again <-chan time.Time
 		if err := k.applyMetadata(ctx, client); err != nil && ctx.Err() == nil {
 			again = time.After(metadataRetry)
@@ -53,6 +54,18 @@ func (k *Kubelet) keepMetadata(ctx context.Context) {
 		case <-k.changes:
 		}
 	}
+}
+
+// reportNode hands the Node object to NodeChanged.
+func (k *Kubelet) reportNode() {
+	if k.o.NodeChanged == nil {
+		return
+	}
+	n, err := k.c.nodes.Get(k.o.Name)
+	if err != nil {
+		n = nil // the cache has no other error
+	}
+	k.o.NodeChanged(n)
 }
 
 func (k *Kubelet) applyMetadata(ctx context.Context, client kubernetes.Interface) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 
@@ -66,7 +67,12 @@ type boot struct {
 	downloaded     map[string][]byte // contents of the manifests by URL, by id
 	kubelet        Kubelet           // nil while it does not run
 	static         map[string]*staticPod
-	sequence       *sequence // the sequence that runs or comes next; nil while none does
+	sequence       *sequence           // the sequence that runs or comes next; nil while none does
+	nodeStatus     *k8s.NodeStatusSpec // what the Node object says; nil before there is one
+
+	statusMu    sync.Mutex      // one writer of the machine's status at a time; guards podStatuses
+	podStatuses map[string]bool // the published statuses of static pods
+
 	// members are the nodes that discovery has published, by name; the cluster's reconcileMu guards it.
 	members   map[string]published
 	downloads context.CancelFunc // ends the downloads of manifests; nil before the first

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -155,16 +156,17 @@ func (b *boot) publishStaticPodsOf(cfg config.Provider) {
 	}
 }
 
-// publishStatus publishes the machine's stage and the services that keep it from being ready.
+// publishStatus publishes the machine's stage, and what keeps it from being ready.
 func (b *boot) publishStatus() {
+	b.statusMu.Lock()
+	defer b.statusMu.Unlock()
 	b.site.mu.Lock()
-	stage := b.stage
-	controlPlane := b.config != nil && b.config.Machine().Type().IsControlPlane()
-	name, sequence := b.hostname, ""
+	stage, sequence := b.stage, ""
 	if b.sequence != nil {
 		sequence = b.sequence.name
 	}
 	b.site.mu.Unlock()
+	b.publishStaticPods()
 	r := runtime.NewMachineStatus()
 	spec := r.TypedSpec()
 	var event machine.MachineStatusEvent_MachineStage
@@ -182,14 +184,13 @@ func (b *boot) publishStatus() {
 	default:
 		spec.Stage, event = runtime.MachineStageBooting, machine.MachineStatusEvent_BOOTING
 	}
-	notUp := b.services.notUp()
-	if controlPlane {
-		b.publishStaticPods(name, b.services.isUp("kubelet"))
+	if spec.Stage == runtime.MachineStageBooting || spec.Stage == runtime.MachineStageRunning {
+		spec.Status.UnmetConditions = b.unmetConditions()
 	}
-	if len(notUp) > 0 {
-		spec.Status.UnmetConditions = []runtime.UnmetCondition{{Name: "services", Reason: strings.Join(notUp, ", ") + " not running"}}
+	spec.Status.Ready = len(spec.Status.UnmetConditions) == 0
+	if spec.Stage == runtime.MachineStageRunning && spec.Status.Ready {
+		b.proveUpgrade()
 	}
-	spec.Status.Ready = (stage == StageRunning || stage == StageMaintenance) && len(notUp) == 0
 	if !b.res.Changes(r) {
 		return
 	}
@@ -215,23 +216,98 @@ func endingStage(sequence string) (runtime.MachineStage, machine.MachineStatusEv
 	return runtime.MachineStageShuttingDown, machine.MachineStatusEvent_SHUTTING_DOWN
 }
 
-// publishStaticPods publishes the control plane's pods as the kubelet reports them to Talos. Without kubelet there are none.
-func (b *boot) publishStaticPods(name string, kubeletUp bool) {
-	for _, pod := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID} {
-		r := k8s.NewStaticPodStatus(k8s.NamespaceName, "kube-system/"+pod+"-"+name)
-		b.site.mu.Lock()
-		runs := b.runs(pod) != nil
-		b.site.mu.Unlock()
-		if !kubeletUp {
-			b.res.Remove(r.Metadata())
-			continue
+// unmetConditions are what keeps a machine that boots or runs from being ready, in Talos's order and words. The time is always right.
+func (b *boot) unmetConditions() []runtime.UnmetCondition {
+	var out []runtime.UnmetCondition
+	add := func(name string, reasons ...string) {
+		if len(reasons) > 0 {
+			out = append(out, runtime.UnmetCondition{Name: name, Reason: strings.Join(reasons, ", ")})
 		}
-		if !runs {
-			r.TypedSpec().PodStatus = map[string]any{"phase": "Pending", "conditions": []any{map[string]any{"type": "Ready", "status": "False"}}}
-			b.res.Put(r)
-			continue
-		}
-		r.TypedSpec().PodStatus = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	}
+	b.site.mu.Lock()
+	hasAddress, name, cfg, status := len(b.addresses) > 0, b.hostname, b.config, b.nodeStatus
+	controlPlane := cfg != nil && cfg.Machine().Type().IsControlPlane()
+	b.site.mu.Unlock()
+	if !hasAddress {
+		add("network", "waiting on: address, connectivity")
+	}
+	required := []string{"apid", "machined", "kubelet"}
+	if controlPlane {
+		required = append(required, "etcd", "trustd")
+	}
+	add("services", b.services.problems(required)...)
+	add("staticPods", b.staticPodProblems()...)
+	switch {
+	case cfg == nil:
+	case status == nil:
+		add("nodeReady", fmt.Sprintf("node %q status is not available yet", name))
+	case !status.NodeReady:
+		add("nodeReady", fmt.Sprintf("node %q is not ready", name))
+	}
+	return out
+}
+
+// publishNodeStatus publishes what the Node object says; nil if there is none.
+func (b *boot) publishNodeStatus(status *k8s.NodeStatusSpec) {
+	b.site.mu.Lock()
+	b.nodeStatus = status
+	name := b.hostname
+	b.site.mu.Unlock()
+	r := k8s.NewNodeStatus(k8s.NamespaceName, name)
+	if status == nil {
+		b.res.Remove(r.Metadata())
+	} else {
+		*r.TypedSpec() = *status
 		b.res.Put(r)
 	}
+	b.publishStatus()
+}
+
+// podsOf are the enabled components of the control plane on this node, by the ids of their static pods' statuses, and whether each runs.
+// Without kubelet there are none.
+func (b *boot) podsOf() map[string]bool {
+	up := b.services.isUp("kubelet")
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	if !up || b.config == nil || !b.config.Machine().Type().IsControlPlane() {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, name := range components {
+		if _, _, enabled := componentOf(b.config, name); enabled {
+			out["kube-system/"+name+"-"+b.hostname] = b.runs(name) != nil
+		}
+	}
+	return out
+}
+
+// staticPodProblems are the static pods that are not ready.
+func (b *boot) staticPodProblems() (problems []string) {
+	pods := b.podsOf()
+	for _, id := range slices.Sorted(maps.Keys(pods)) {
+		if !pods[id] {
+			problems = append(problems, id+" pending")
+		}
+	}
+	return problems
+}
+
+// publishStaticPods publishes the control plane's pods as the kubelet reports them to Talos.
+func (b *boot) publishStaticPods() {
+	pods := b.podsOf()
+	for id, runs := range pods {
+		phase, ready := "Running", "True"
+		if !runs {
+			phase, ready = "Pending", "False"
+		}
+		r := k8s.NewStaticPodStatus(k8s.NamespaceName, id)
+		r.TypedSpec().PodStatus = map[string]any{"phase": phase, "conditions": []any{map[string]any{"type": "Ready", "status": ready}}}
+		b.res.Put(r)
+	}
+	for id := range b.podStatuses {
+		if _, still := pods[id]; !still {
+			b.res.Remove(k8s.NewStaticPodStatus(k8s.NamespaceName, id).Metadata())
+		}
+	}
+	b.podStatuses = pods
 }

@@ -124,7 +124,7 @@ func (b *boot) installStaged() bool {
 func (b *boot) proveUpgrade() {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
-	if b.entry != b.inst.entry { // another release is installed meanwhile
+	if b.inst == nil || b.entry != b.inst.entry { // another release is installed meanwhile
 		return
 	}
 	b.inst.ran = true

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 )
 
 // Kubernetes runs control planes and kubelets for the simulated nodes.
@@ -82,6 +83,8 @@ type KubeletConfig struct {
 	StaticPods        func() []StaticPod // the control plane's pods of this node as they are now; see Kubelet.StaticPodsChanged
 	Log               func(line string)  // receives each line of the kubelet's log; nil: discarded
 	TalosLog          func(line string)  // receives each line of the log of Talos's controllers; nil: discarded
+	// NodeStatus receives what the Node object says whenever it has changed; nil if there is none.
+	NodeStatus func(*k8s.NodeStatusSpec)
 }
 
 // Taint is a taint of a node.

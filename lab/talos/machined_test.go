@@ -2,6 +2,7 @@ package talos_test
 
 import (
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,43 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/talos"
 )
+
+func TestStatus_SaysWhyAMachineIsNotReadyInTalossWords(t *testing.T) {
+	w := newWorld(t)
+	w.kube.set(func() { w.kube.noCNI = true })
+	w.install(configmachine.TypeControlPlane, 11)
+	status := func() runtime.MachineStatusSpec {
+		return *resource[*runtime.MachineStatus](w, 11, runtime.NamespaceName, runtime.MachineStatusID).TypedSpec()
+	}
+	w.eventually("etcd waits for it", func() bool { return w.service(11, "etcd").State == "Preparing" && w.service(11, "apid").Healthy })
+	w.eventually("the kubelet waits for the API", func() bool {
+		return reflect.DeepEqual(status(), runtime.MachineStatusSpec{
+			Stage: runtime.MachineStageBooting,
+			Status: runtime.MachineStatusStatus{UnmetConditions: []runtime.UnmetCondition{
+				{Name: "services", Reason: "kubelet not healthy, etcd not running"},
+				{Name: "nodeReady", Reason: `node "node-11" status is not available yet`},
+			}},
+		})
+	})
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	w.eventually("without CNI it runs and is not ready", func() bool {
+		return reflect.DeepEqual(status(), runtime.MachineStatusSpec{
+			Stage: runtime.MachineStageRunning,
+			Status: runtime.MachineStatusStatus{UnmetConditions: []runtime.UnmetCondition{
+				{Name: "nodeReady", Reason: `node "node-11" is not ready`},
+			}},
+		})
+	})
+	w.kube.mu.Lock()
+	report := w.kube.kubelets[node(11)].NodeStatus
+	w.kube.mu.Unlock()
+	report(&k8s.NodeStatusSpec{Nodename: node(11), NodeReady: true, Unschedulable: true})
+	require.Equal(t, runtime.MachineStatusSpec{Stage: runtime.MachineStageRunning, Status: runtime.MachineStatusStatus{Ready: true}}, status())
+	require.True(t, resource[*k8s.NodeStatus](w, 11, k8s.NamespaceName, node(11)).TypedSpec().Unschedulable)
+	report(nil)
+	require.Equal(t, `node "node-11" status is not available yet`, status().Status.UnmetConditions[0].Reason)
+}
 
 func TestAPI_RolesDecideWhatAClientMayDo(t *testing.T) {
 	w := newWorld(t)

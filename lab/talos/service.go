@@ -397,6 +397,24 @@ func (s *services) notUp() []string {
 	return out
 }
 
+// problems are, in Talos's words, the services that run and are known to be unhealthy, and the required ones that do not run.
+func (s *services) problems(required []string) (problems []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.all)) {
+		svc := s.all[id]
+		if svc.state == machine.ServiceStateEvent_RUNNING && !svc.health.GetUnknown() && !svc.health.GetHealthy() {
+			problems = append(problems, id+" not healthy")
+		}
+	}
+	for _, id := range required {
+		if svc := s.all[id]; svc == nil || svc.state != machine.ServiceStateEvent_RUNNING {
+			problems = append(problems, id+" not running")
+		}
+	}
+	return problems
+}
+
 // isUp tells whether a service is up.
 func (s *services) isUp(id string) bool {
 	s.mu.Lock()

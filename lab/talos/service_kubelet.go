@@ -69,7 +69,7 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 			RegisterTaints: registerTaints(b.config), Disks: b.diskLinks,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID, Images: b.inst.images, StaticPods: b.staticPods,
-			Log: func(line string) { b.logs.add("kubelet", line) },
+			Log: func(line string) { b.logs.add("kubelet", line) }, NodeStatus: b.publishNodeStatus,
 			TalosLog: func(line string) {
 				b.logs.add("controller-runtime", line)
 				b.printk("[talos] %s", line)

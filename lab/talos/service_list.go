@@ -44,7 +44,6 @@ func (b *boot) followServices() {
 			b.printk("[talos] boot sequence: done")
 			b.events.sequence("boot", "", machine.SequenceEvent_STOP)
 			b.setStage(StageRunning)
-			b.proveUpgrade()
 		default:
 			b.publishStatus()
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/slipway-platform/slipway/lab/talos"
 )
@@ -53,6 +54,7 @@ type fakeKubernetes struct {
 	kubelets  map[string]talos.KubeletConfig // running, by node
 	noCordon  bool                           // the API server takes no cordon
 	blocked   bool                           // no pod can be evicted
+	noCNI     bool                           // no node becomes ready
 	recovered string                         // the id of the bootstrap that began with a snapshot
 	did       []string                       // what kubelets were asked for, in order
 }
@@ -124,9 +126,9 @@ func (f *fakeKubernetes) RecoverEtcd(_ context.Context, id string, snapshot []by
 }
 
 func (f *fakeKubernetes) StartKubelet(_ context.Context, k talos.KubeletConfig) (talos.Kubelet, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.kubelets[k.Node] = k
+	ready := false
+	f.set(func() { f.kubelets[k.Node], ready = k, !f.noCNI })
+	k.NodeStatus(&k8s.NodeStatusSpec{Nodename: k.Node, NodeReady: ready})
 	return &fakeKubelet{f: f, node: k.Node}, nil
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/lab/kube"
@@ -109,12 +111,32 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
 		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Disks: o.Disks,
 		Log: o.Log, TalosLog: o.TalosLog, Images: o.Images, StaticPods: statics,
+		NodeChanged: func(n *corev1.Node) { o.NodeStatus(nodeStatus(n)) },
 	})
 }
 
 // Manifests implements talos.Kubernetes.
 func (k *kubernetes) Manifests(cfg config.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error) {
 	return kube.Manifests(cfg, downloaded)
+}
+
+// nodeStatus is what Talos publishes of a Node object; nil of none.
+func nodeStatus(n *corev1.Node) *k8s.NodeStatusSpec {
+	if n == nil {
+		return nil
+	}
+	status := &k8s.NodeStatusSpec{
+		Nodename: n.Name, Unschedulable: n.Spec.Unschedulable, Labels: n.Labels, Annotations: n.Annotations,
+		NodeReady: slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}),
+	}
+	for _, cidr := range n.Spec.PodCIDRs {
+		if prefix, err := netip.ParsePrefix(cidr); err == nil { // the API server has validated it
+			status.PodCIDRs = append(status.PodCIDRs, prefix)
+		}
+	}
+	return status
 }
 
 func taints(of []talos.Taint) []corev1.Taint {
