@@ -63,7 +63,7 @@ func (b *boot) install(cfg config.Provider) ending {
 	b.site.mu.Unlock()
 	b.printk("[talos] installation of %s complete", inst.version)
 	b.events.sequence("install", "", machine.SequenceEvent_STOP)
-	return endReboot
+	return b.reboot(disk)
 }
 
 // failInstall reports the error and reboots after a while, as Talos does: into maintenance mode, if no disk was partitioned.

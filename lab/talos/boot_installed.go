@@ -10,7 +10,7 @@ func (b *boot) installed() ending {
 	cfg := b.inst.config
 	b.site.mu.Unlock()
 	if b.installStaged() {
-		return endReboot
+		return b.reboot(b.disk)
 	}
 	if problem := b.openSystemVolumes(cfg); problem != nil {
 		return b.failBoot(problem)

@@ -41,9 +41,7 @@ func (b *boot) publishHardware() {
 	version.TypedSpec().Version = b.version
 	b.res.Put(version)
 	security := runtime.NewSecurityStateSpec(runtime.NamespaceName)
-	b.site.mu.Lock()
-	security.TypedSpec().SecureBoot = b.inst != nil && b.inst.secureBoot || b.iso != nil && b.iso.SecureBoot && b.m.hw.UEFI
-	b.site.mu.Unlock()
+	security.TypedSpec().SecureBoot = b.secureBoot()
 	security.TypedSpec().BootedWithUKI = b.m.hw.UEFI
 	b.res.Put(security)
 	if b.inst != nil && b.m.hw.UEFI {
@@ -54,6 +52,16 @@ func (b *boot) publishHardware() {
 	clock := timeres.NewStatus()
 	clock.TypedSpec().Synced = true
 	b.res.Put(clock)
+}
+
+// secureBoot tells whether the firmware has verified what runs.
+func (b *boot) secureBoot() bool {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	if b.iso != nil {
+		return b.iso.SecureBoot && b.m.hw.UEFI
+	}
+	return b.inst.secureBoot
 }
 
 // publishConfig publishes the active configuration, which only admins may read, and the resources derived from it.

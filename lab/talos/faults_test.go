@@ -7,15 +7,18 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/talos"
+	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 // breaks switches a fault on.
@@ -244,6 +247,53 @@ func TestFault_AFailedInstallationLeavesPartitionsAtWhichTheImageHalts(t *testin
 	hw.Disks["scsi0"].Content = nil // another VM
 	w.site.PowerOn(hw)
 	w.stage(11, talos.StageMaintenance)
+}
+
+func TestBoot_TheBootOrderIsNotLookedAtBeforeTheFirmwareRuns(t *testing.T) {
+	w := newWorld(t)
+	wrong := func(host byte) vm.Hardware {
+		hw := w.hardware(host)
+		hw.BootOrder = []string{"ide3", "scsi0"}
+		return hw
+	}
+	halts := func(host byte) {
+		w.eventually("the image halts", func() bool {
+			return strings.HasPrefix(w.status(host).Reason, "Talos is already installed to disk")
+		})
+	}
+	hw := wrong(11)
+	guest := w.boots(hw, w.config(configmachine.TypeControlPlane, 11))
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	before := resource[*runtime.Version](w, 11, runtime.NamespaceName, "version").Metadata().Created()
+	require.NoError(t, w.admin(11).Reboot(w.ctx))
+	w.eventually("a reboot of Talos starts the same disk", func() bool {
+		version, err := safe.StateGetByID[*runtime.Version](w.ctx, w.admin(11).COSI, "version")
+		return err == nil && version.Metadata().Created().After(before)
+	})
+	guest.PowerOff()
+	guest = w.site.PowerOn(hw)
+	halts(11)
+
+	guest.PowerOff() // the order is mended
+	hw.BootOrder = []string{"scsi0", "ide3"}
+	guest = w.site.PowerOn(hw)
+	w.stage(11, talos.StageRunning)
+	guest.PowerOff()
+	hw.BootOrder = []string{"scsi0"}
+	w.site.PowerOn(hw)
+	w.stage(11, talos.StageRunning)
+
+	w.boots(wrong(12), w.config(configmachine.TypeControlPlane, 12))
+	require.NoError(t, w.admin(12).Reboot(w.ctx, client.WithPowerCycle))
+	halts(12)
+
+	signed := wrong(13)
+	signed.ISO.SecureBoot = true
+	w.site.PowerOn(signed)
+	w.stage(13, talos.StageMaintenance)
+	w.apply(13, w.config(configmachine.TypeControlPlane, 13))
+	halts(13) // no kexec under SecureBoot
 }
 
 func TestFault_AnInstallationThatFailsBeforeItWritesLeavesNoTraces(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 // Reboot restarts the node. Talos answers before the sequence starts, also when it cannot start.
 func (s *machinedServer) Reboot(_ context.Context, in *machine.RebootRequest) (*machine.RebootResponse, error) {
 	actor := uuid.NewString()
-	s.b.begin(&sequence{name: "reboot", actor: actor, then: endReboot, abrupt: in.Mode == machine.RebootRequest_FORCE})
+	s.b.begin(&sequence{name: "reboot", actor: actor, then: endReboot, abrupt: in.Mode == machine.RebootRequest_FORCE,
+		powerCycle: in.Mode == machine.RebootRequest_POWERCYCLE})
 	return &machine.RebootResponse{Messages: []*machine.Reboot{{ActorId: actor}}}, nil
 }
 

@@ -29,13 +29,14 @@ func (s *machinedServer) Upgrade(ctx context.Context, in *machine.UpgradeRequest
 			return nil, err
 		}
 	}
-	seq := &sequence{name: "upgrade", actor: uuid.NewString(), then: endReboot, drains: true, afterName: "upgrade",
+	powerCycle := in.RebootMode == machine.UpgradeRequest_POWERCYCLE
+	seq := &sequence{name: "upgrade", actor: uuid.NewString(), then: endReboot, powerCycle: powerCycle, drains: true, afterName: "upgrade",
 		afterStop: func(ctx context.Context) error { return b.upgradeTo(ctx, next) }}
 	if in.Stage {
 		b.site.mu.Lock()
 		b.inst.staged = &next
 		b.site.mu.Unlock()
-		seq = &sequence{name: "stageUpgrade", actor: seq.actor, then: endReboot}
+		seq = &sequence{name: "stageUpgrade", actor: seq.actor, then: endReboot, powerCycle: powerCycle}
 	}
 	b.begin(seq)
 	return &machine.UpgradeResponse{Messages: []*machine.Upgrade{{Ack: "Upgrade request received", ActorId: seq.actor}}}, nil

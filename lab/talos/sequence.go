@@ -7,13 +7,17 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 // sequence is a way to end a boot, with its phases as in Talos.
 type sequence struct {
 	name  string // as Talos names it: reboot, shutdown, reset, upgrade, stageUpgrade
 	actor string
-	then  ending
+	then  ending // endReboot becomes endKexec where Talos does so, unless powerCycle is set
+	// powerCycle means that the machine starts again by its firmware.
+	powerCycle bool
 	// takeover means that the sequence replaces whatever other sequence runs.
 	takeover bool
 	// drains means that the node is cordoned and drained first. An error there ends the sequence, unless mayFail.
@@ -105,7 +109,27 @@ func (b *boot) perform(seq *sequence) (ending, bool) {
 	if api != nil {
 		api.Drain(replyLimit) // the reply to the request for this sequence is among those
 	}
+	if seq.then == endReboot && !seq.powerCycle {
+		return b.reboot(b.disk), true
+	}
 	return seq.then, true
+}
+
+// reboot loads the kernel of the Talos on a disk, and returns endKexec; endReboot if there is none, or under SecureBoot.
+func (b *boot) reboot(disk *vm.Disk) ending {
+	secure := b.secureBoot()
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	switch {
+	case secure:
+		b.printk("[talos] kexec skipped as secure boot is enabled")
+		return endReboot
+	case disk == nil || installedOn(disk) == nil:
+		return endReboot
+	}
+	b.printk("[talos] prepared kexec environment with kernel and initrd extracted from uki")
+	b.m.kexec = disk
+	return endKexec
 }
 
 // task is a step of a sequence.

@@ -35,6 +35,7 @@ type ending int
 const (
 	endOff ending = iota
 	endReboot
+	endKexec // the kernel starts the Talos on the boot's disk; the firmware, and so the boot order, has no part in it
 )
 
 // guest is a VM from power-on to power-off; it implements vm.Guest.
@@ -48,6 +49,7 @@ type guest struct {
 	ctx      context.Context // ends at power-off
 	powerOff context.CancelFunc
 	done     chan struct{}
+	kexec    *vm.Disk // what the kernel has loaded, while no operating system runs; nil: the firmware looks for a drive. Only run uses it.
 
 	// guarded by site.mu
 	boot   *boot // nil while no operating system runs
@@ -99,13 +101,17 @@ func (m *guest) run() {
 	m.site.change.notify()
 }
 
-// bootOnce runs the firmware and then one boot of the operating system.
+// bootOnce runs the firmware, unless the former boot has loaded a kernel, and then one boot of the operating system.
 func (m *guest) bootOnce() ending {
-	if m.firmware() != nil {
+	disk, iso := m.kexec, (*vm.Image)(nil)
+	m.kexec = nil
+	if m.firmware(disk != nil) != nil {
 		return endOff
 	}
 	m.site.mu.Lock()
-	disk, iso := bootSource(m.hardware())
+	if disk == nil {
+		disk, iso = bootSource(m.hardware())
+	}
 	halted := iso != nil && anyInstalled(m.hardware())
 	if image := m.stuckImage(disk); image != nil {
 		disk, iso = nil, image
@@ -125,10 +131,12 @@ func (m *guest) bootOnce() ending {
 	}
 }
 
-// firmware takes the time from power-on until the kernel runs.
-func (m *guest) firmware() error {
-	if err := m.awaitBootable(); err != nil {
-		return err
+// firmware takes the time from power-on until the kernel runs. A kexec takes as long here, and no fault of the VM stops it.
+func (m *guest) firmware(kexec bool) error {
+	if !kexec {
+		if err := m.awaitBootable(); err != nil {
+			return err
+		}
 	}
 	defer m.site.cfg.Latency.Record.Begin("boot", m.hw.Name)()
 	return sleep(m.ctx, m.site.cfg.Latency.Boot)
