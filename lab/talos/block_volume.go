@@ -306,20 +306,24 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 			device, size = deviceName(key), uint64(d.Size)
 		}
 	}
-	for i, v := range systemPartitions(size) {
+	for i, v := range systemPartitions(size, b.m.hw.UEFI) {
+		mount, published := systemMounts[v.label]
+		if !published {
+			continue
+		}
 		status := block.NewVolumeStatus(block.NamespaceName, v.label)
+		status.Metadata().Labels().Set(block.SystemVolumeLabel, "")
 		spec := status.TypedSpec()
 		spec.Phase, spec.Type = block.VolumePhaseReady, block.VolumeTypePartition
-		spec.PartitionIndex = i + 2
-		spec.ParentLocation, spec.Location = device, device+strconv.Itoa(i+2)
-		spec.MountLocation, spec.Filesystem = spec.Location, v.filesystem
+		spec.PartitionIndex = i + 1
+		spec.ParentLocation, spec.Location = device, device+strconv.Itoa(i+1)
+		spec.MountLocation, spec.Filesystem, spec.MountSpec = spec.Location, v.filesystem, mount
 		if declared, ok := cfg.Volumes().ByName(v.label); ok && declared.Encryption() != nil {
 			spec.EncryptionProvider, spec.MountLocation = declared.Encryption().Provider(), "/dev/mapper/luks2-"+v.label
 			spec.ConfiguredEncryptionKeys = keysOf(declared.Encryption())
 		}
 		spec.SetSize(v.size)
 		if v.label == constants.EphemeralPartitionLabel {
-			spec.MountSpec.TargetPath = constants.EphemeralMountPoint
 			spec.MountSpec.ProjectQuotaSupport = cfg.Machine().Features().DiskQuotaSupportEnabled()
 			b.publishMount(status, "sequencer", "", constants.EphemeralMountPoint)
 		}
@@ -327,29 +331,42 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	}
 }
 
-// systemPartitions are the partitions of the system disk as Talos's installer makes them on a machine with UEFI, without
-// the boot partition, which comes first.
-func systemPartitions(size uint64) []partition {
+// systemMounts are the system volumes that are partitions, and where Talos mounts them. The directories on EPHEMERAL, which are volumes in
+// Talos, too, are not modelled.
+var systemMounts = map[string]block.MountSpec{
+	constants.MetaPartitionLabel:      {},
+	constants.StatePartitionLabel:     {TargetPath: constants.StateMountPoint, SelinuxLabel: constants.StateSelinuxLabel, FileMode: 0o700},
+	constants.EphemeralPartitionLabel: {TargetPath: constants.EphemeralMountPoint, SelinuxLabel: constants.EphemeralSelinuxLabel, FileMode: 0o755},
+}
+
+// systemPartitions are the partitions of the system disk as Talos's installer makes them: with UEFI, one to boot from, otherwise GRUB's.
+func systemPartitions(size uint64, uefi bool) []partition {
 	sizes := quirks.New("").PartitionSizes()
-	meta, state := sizes.METASize(), sizes.StateSize()
-	return []partition{
-		{label: constants.MetaPartitionLabel, size: meta},
-		{label: constants.StatePartitionLabel, size: state, filesystem: block.FilesystemTypeXFS},
-		{label: constants.EphemeralPartitionLabel, size: size - min(size, bootSize()+meta+state+partitionTable), filesystem: block.FilesystemTypeXFS},
+	out := []partition{{label: constants.EFIPartitionLabel, size: sizes.UKIEFISize(), filesystem: block.FilesystemTypeVFAT}}
+	if !uefi {
+		out = []partition{
+			{label: constants.EFIPartitionLabel, size: sizes.GrubEFISize(), filesystem: block.FilesystemTypeVFAT},
+			{label: constants.BIOSGrubPartitionLabel, size: sizes.GrubBIOSSize()},
+			{label: constants.BootPartitionLabel, size: sizes.GrubBootSize(), filesystem: block.FilesystemTypeXFS},
+		}
 	}
+	out = append(out, partition{label: constants.MetaPartitionLabel, size: sizes.METASize()},
+		partition{label: constants.StatePartitionLabel, size: sizes.StateSize(), filesystem: block.FilesystemTypeXFS})
+	taken := uint64(partitionTable)
+	for _, p := range out {
+		taken += p.size
+	}
+	return append(out, partition{label: constants.EphemeralPartitionLabel, size: size - min(size, taken), filesystem: block.FilesystemTypeXFS})
 }
 
 // partitionTable is what the partition table and the alignment of partitions take of a disk.
 const partitionTable = 2 << 20
 
-// bootSize is the size of the boot partition.
-func bootSize() uint64 { return quirks.New("").PartitionSizes().UKIEFISize() }
-
 // ephemeralSpace is the space of the file system on EPHEMERAL, in bytes, which statfs tells the kubelet: the partition
 // without XFS's log and without the header of an encrypted volume.
 func (b *boot) ephemeralSpace() uint64 {
 	b.site.mu.Lock()
-	partitions := systemPartitions(uint64(b.disk.Size))
+	partitions := systemPartitions(uint64(b.disk.Size), b.m.hw.UEFI)
 	b.site.mu.Unlock()
 	size := partitions[len(partitions)-1].size
 	if declared, ok := b.config.Volumes().ByName(constants.EphemeralPartitionLabel); ok {
@@ -374,7 +391,7 @@ func (b *boot) publishDiscovered() {
 		d := drives[key]
 		switch content := d.Content.(type) {
 		case *installation:
-			disks[key] = append([]partition{{label: "EFI", size: bootSize(), filesystem: block.FilesystemTypeVFAT}}, systemPartitions(uint64(d.Size))...)
+			disks[key] = systemPartitions(uint64(d.Size), b.m.hw.UEFI)
 		case *dataDisk:
 			disks[key] = slices.Clone(content.partitions)
 		default:

@@ -1,6 +1,7 @@
 package talos_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -85,6 +86,39 @@ func TestVolume_EphemeralIsMountedAndEveryFormOfMountStatusShowsIt(t *testing.T)
 	require.Equal(t, "sequencer", requested.Requester)
 	older := resource[*runtime.MountStatus](w, 11, runtime.NamespaceName, constants.EphemeralPartitionLabel).TypedSpec()
 	require.Equal(t, []any{"/dev/sda4", "/var", "xfs", false}, []any{older.Source, older.Target, older.FilesystemType, older.Encrypted})
+}
+
+func TestVolume_ThePartitionsOfTheSystemDiskAreThoseOfTheFirmware(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uefi bool
+		want map[string]string
+	}{
+		"UEFI": {true, map[string]string{"sda1": "EFI", "sda2": "META", "sda3": "STATE", "sda4": "EPHEMERAL"}},
+		"BIOS": {false, map[string]string{"sda1": "EFI", "sda2": "BIOS", "sda3": "BOOT", "sda4": "META", "sda5": "STATE", "sda6": "EPHEMERAL"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			hw := w.hardware(11)
+			hw.UEFI = tc.uefi
+			w.boots(hw, w.config(configmachine.TypeControlPlane, 11))
+			found, taken := map[string]string{}, uint64(0)
+			for _, d := range listed[*block.DiscoveredVolume](w, 11) {
+				if spec := d.TypedSpec(); spec.Type == "partition" {
+					found[d.Metadata().ID()] = spec.PartitionLabel
+					taken += spec.Size
+				}
+			}
+			require.Equal(t, tc.want, found)
+			require.Equal(t, uint64(20<<30-2<<20), taken)
+			for device, label := range found {
+				if label != "META" && label != "STATE" && label != "EPHEMERAL" {
+					continue
+				}
+				volume := volume(w, 11, label)
+				require.Equal(t, []any{"/dev/" + device, device[3:]}, []any{volume.Location, fmt.Sprint(volume.PartitionIndex)})
+			}
+		})
+	}
 }
 
 func TestVolume_WithoutAMatchingDiskAUserVolumeFailsAndTheNodeRunsOn(t *testing.T) {
