@@ -1,6 +1,7 @@
 package proxmox
 
 import (
+	"crypto/sha1"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -45,6 +46,7 @@ func (c *Cluster) assemble(m *machine, t *task) (vm.Hardware, error) {
 	c.swapMAC(m)
 	hw := vm.Hardware{
 		Host: m.node, ID: m.id, Name: m.name(), Cores: m.cpus(), MemoryMiB: m.memoryMiB(), UEFI: m.config["bios"] == "ovmf",
+		Q35: strings.Contains(m.config["machine"], "q35"), UUID: parseProperty(m.config["smbios1"], "").keys["uuid"],
 		BootOrder: m.bootOrder(), Disks: map[string]*vm.Disk{}, Agent: m.agent(),
 	}
 	host, err := c.node(m.node)
@@ -141,5 +143,7 @@ func (m *machine) cloudInit() *vm.CloudInit {
 			out.DNS = append(out.DNS, addr)
 		}
 	}
+	// As Proxmox VE has it, a checksum of what is on the drive.
+	out.Instance = fmt.Sprintf("%x", sha1.Sum(fmt.Append(nil, m.name(), out.Addresses, out.Gateways, out.DNS)))
 	return out
 }

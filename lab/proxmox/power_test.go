@@ -25,7 +25,7 @@ func TestPower_StartGivesTheGuestTheConfiguredHardware(t *testing.T) {
 	hw.ISO.Schematic = "x"
 	disk := hw.Disks["scsi0"]
 	assert.Equal(t, vm.Hardware{
-		Host: "pve1", ID: 1111, Name: "infra-cp-1", Cores: 2, MemoryMiB: 2048, UEFI: true, Agent: true,
+		Host: "pve1", ID: 1111, Name: "infra-cp-1", Cores: 2, MemoryMiB: 2048, UEFI: true, Q35: true, UUID: hw.UUID, Agent: true,
 		NICs:      []vm.NIC{{MAC: "BC:24:11:00:01:0B", Bridge: "vmbr0"}},
 		BootOrder: []string{"scsi0", "ide3"},
 		Disks:     map[string]*vm.Disk{"scsi0": disk},
@@ -35,6 +35,7 @@ func TestPower_StartGivesTheGuestTheConfiguredHardware(t *testing.T) {
 			Addresses: []netip.Prefix{netip.MustParsePrefix("10.25.11.11/24")},
 			Gateways:  []netip.Addr{netip.MustParseAddr("10.25.11.1")},
 			DNS:       []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")},
+			Instance:  hw.CloudInit.Instance,
 		},
 	}, hw)
 	assert.Equal(t, vm.Disk{Volume: "local-lvm:vm-1111-disk-0", Size: 20 << 30}, *disk)
@@ -164,6 +165,24 @@ func TestHardware_HasADefaultBootOrder(t *testing.T) {
 	hw := w.board.last(t).hw
 	assert.Equal(t, []string{"scsi0", "ide3", "net0"}, hw.BootOrder)
 	assert.Nil(t, hw.CloudInit, "no drive, no data")
+	assert.True(t, hw.Q35)
+	assert.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`, hw.UUID)
+}
+
+func TestHardware_AChangeOfTheCloudInitDriveIsAnotherInstance(t *testing.T) {
+	w := newWorld(t)
+	w.download("pve1")
+	form := recorded(t)
+	instances := map[string]bool{}
+	w.ok(http.MethodPost, "nodes/pve1/qemu", form)
+	for _, ip := range []string{"ip=10.25.11.11/24,gw=10.25.11.1", "ip=10.25.11.12/24,gw=10.25.11.1", "ip=10.25.11.11/24,gw=10.25.11.1"} {
+		require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", url.Values{"ipconfig0": {ip}}).code)
+		w.ok(http.MethodPost, machinePath+"status/start", nil)
+		instances[w.board.last(t).hw.CloudInit.Instance] = true
+		w.ok(http.MethodPost, machinePath+"status/stop", nil)
+	}
+	assert.Len(t, instances, 2)
+	assert.NotContains(t, instances, "")
 }
 
 func TestPower_AMediumThatIsNoImageDoesNotBoot(t *testing.T) {

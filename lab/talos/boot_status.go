@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/hardware"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
@@ -36,7 +37,17 @@ func (b *boot) publishHardware() {
 	}
 	platform := runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID)
 	platform.TypedSpec().Platform, platform.TypedSpec().Hostname = "nocloud", b.m.hw.Name
+	if drive := b.m.hw.CloudInit; drive != nil {
+		platform.TypedSpec().InstanceID = drive.Instance
+	}
 	b.res.Put(platform)
+	system := hardware.NewSystemInformation(hardware.SystemInformationID)
+	system.TypedSpec().Manufacturer, system.TypedSpec().ProductName = "QEMU", "Standard PC (i440FX + PIIX, 1996)"
+	if b.m.hw.Q35 {
+		system.TypedSpec().ProductName = "Standard PC (Q35 + ICH9, 2009)"
+	}
+	system.TypedSpec().UUID, system.TypedSpec().WakeUpType = b.m.hw.UUID, "Power Switch"
+	b.res.Put(system)
 	version := runtime.NewVersion()
 	version.TypedSpec().Version = b.version
 	b.res.Put(version)

@@ -15,6 +15,8 @@ type Hardware struct {
 	Cores     int
 	MemoryMiB int
 	UEFI      bool
+	Q35       bool   // the chipset is Q35; false: i440FX
+	UUID      string // of SMBIOS
 	NICs      []NIC
 	BootOrder []string         // drive keys in boot order, e.g. scsi0, ide3
 	Disks     map[string]*Disk // by drive key, e.g. scsi0
@@ -56,6 +58,7 @@ type CloudInit struct {
 	Addresses []netip.Prefix // of the first NIC
 	Gateways  []netip.Addr
 	DNS       []netip.Addr
+	Instance  string // instance id: another one after each change of what is on the drive
 }
 
 // Interface is a network interface as the QEMU guest agent reports it.
