@@ -62,26 +62,28 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 	b.site.mu.Lock()
 	own := slices.Clone(b.addresses)
 	b.site.mu.Unlock()
-	put := func(to netip.Prefix, gateway, source netip.Addr) {
-		family, scope := familyOf(to.Addr()), nethelpers.ScopeLink
-		if gateway.IsValid() {
-			scope = nethelpers.ScopeGlobal
-		}
-		const metric = 1024
-		r := network.NewRouteStatus(network.NamespaceName, network.RouteID(nethelpers.TableMain, family, to, gateway, metric, linkName))
-		spec := r.TypedSpec()
-		spec.Family, spec.Destination, spec.Gateway, spec.Source = family, to, gateway, source
-		spec.OutLinkName, spec.OutLinkIndex, spec.Priority = linkName, linkIndex, metric
-		spec.Table, spec.Scope, spec.Type, spec.Protocol = nethelpers.TableMain, scope, nethelpers.TypeUnicast, nethelpers.ProtocolStatic
-		b.res.Put(r)
+	put := func(r network.RouteStatusSpec) {
+		id := network.RouteID(nethelpers.TableMain, r.Family, r.Destination, r.Gateway, r.Priority, linkName)
+		status := network.NewRouteStatus(network.NamespaceName, id)
+		r.OutLinkName, r.OutLinkIndex, r.Table, r.Type = linkName, linkIndex, nethelpers.TableMain, nethelpers.TypeUnicast
+		*status.TypedSpec() = r
+		b.res.Put(status)
 	}
-	for _, p := range own {
-		put(p.Masked(), netip.Addr{}, p.Addr())
+	for _, p := range own { // the kernel makes them
+		r := network.RouteStatusSpec{Family: familyOf(p.Addr()), Destination: p.Masked(), Protocol: nethelpers.ProtocolKernel}
+		if p.Addr().Is4() {
+			r.Source, r.Scope = p.Addr(), nethelpers.ScopeLink
+		} else {
+			r.Priority, r.Scope = 256, nethelpers.ScopeGlobal
+		}
+		put(r)
 	}
 	for _, g := range b.gateways(cfg) {
 		// The kernel refuses a route if the gateway is in none of the machine's networks.
 		if slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(g) }) {
-			put(netip.PrefixFrom(unspecified(g), 0), g, netip.Addr{})
+			put(network.RouteStatusSpec{
+				Family: familyOf(g), Gateway: g, Priority: 1024, Scope: nethelpers.ScopeGlobal, Protocol: nethelpers.ProtocolStatic,
+			})
 		} else {
 			b.printk("[talos] error adding route by %s: network is unreachable", g)
 		}
