@@ -147,6 +147,7 @@ golden: ## Write the golden files, the reference and the generated tables anew
 		./internal/health/gate ./internal/flux/handover ./internal/health/mesh ./internal/health/storage \
 		./cluster/machineconfig ./cluster/releases ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults -update
 	go -C lab test ./fault ./proxmox -update
+	go -C lab test ./talos -run TestReal_TheDocument -update
 	go -C tests/charts test . -run TestKeys -update
 	go -C preview test . -update
 
