@@ -62,6 +62,13 @@ type guest struct {
 
 	mu      sync.Mutex
 	plugged map[string]*vm.Disk // as it was told last; nil: never
+	grown   map[string]int64    // disks that have grown, by drive key
+}
+
+func (g *guest) Grown(key string, size int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.grown = map[string]int64{key: size}
 }
 
 func (g *guest) Plug(disks map[string]*vm.Disk) {

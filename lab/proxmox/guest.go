@@ -75,4 +75,5 @@ func (g *idleGuest) Shutdown(ctx context.Context) error {
 func (g *idleGuest) PowerOff()                          { g.once.Do(func() { close(g.done) }) }
 func (g *idleGuest) Interfaces() ([]vm.Interface, bool) { return nil, false }
 func (g *idleGuest) Plug(map[string]*vm.Disk)           {}
+func (g *idleGuest) Grown(string, int64)                {}
 func (g *idleGuest) Done() <-chan struct{}              { return g.done }

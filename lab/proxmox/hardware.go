@@ -101,7 +101,7 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 	}
 	switch {
 	case isCloudInit(p):
-		hw.CloudInit = m.cloudInit()
+		hw.CloudInit = m.cloudInit(key)
 	case v.content == "iso":
 		if hw.ISO != nil || c.cfg.Image == nil {
 			return nil
@@ -112,10 +112,13 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 			return nil
 		}
 		_, image.Name, _ = strings.Cut(v.id, "/")
+		image.Drive = key
 		hw.ISO = image
 	case strings.HasPrefix(key, "tpmstate"):
 		hw.TPM = p.keys["version"] == "v2.0"
-	case v.disk != nil && !strings.HasPrefix(key, "efidisk"):
+	case v.disk != nil && strings.HasPrefix(key, "efidisk"):
+		hw.EFI = v.disk
+	case v.disk != nil:
 		// Nobody else reads these fields before the guest runs.
 		v.disk.Size, v.disk.Serial = v.size, p.keys["serial"]
 		hw.Disks[key] = v.disk
@@ -125,9 +128,9 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 
 // cloudInit is the first network card's configuration on the cloud-init drive. With DHCP it has no address: the lab has
 // no DHCP.
-func (m *machine) cloudInit() *vm.CloudInit {
+func (m *machine) cloudInit(drive string) *vm.CloudInit {
 	p := parseProperty(m.config["ipconfig0"], "")
-	out := &vm.CloudInit{}
+	out := &vm.CloudInit{Drive: drive, Search: split(m.config["searchdomain"])}
 	for _, key := range []string{"ip", "ip6"} {
 		if prefix, err := netip.ParsePrefix(p.keys[key]); err == nil {
 			out.Addresses = append(out.Addresses, prefix)

@@ -102,3 +102,23 @@ func TestHardware_ATPMIsADeviceAndNoDisk(t *testing.T) {
 	assert.True(t, w.board.last(t).hw.TPM)
 	assert.NotContains(t, w.board.last(t).hw.Disks, "tpmstate0")
 }
+
+// written is what a guest wrote on a disk, outside of memory.
+type written struct{ removed bool }
+
+func (w *written) Close() error {
+	w.removed = true
+	return nil
+}
+
+func TestDestroy_RemovesWhatAGuestWroteOnItsDisks(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	hw := w.board.last(t).hw
+	disk, variables := &written{}, &written{}
+	hw.Disks["scsi0"].Content, hw.EFI.Content = disk, variables
+	w.ok(http.MethodPost, machinePath+"status/stop", nil)
+	assert.False(t, disk.removed || variables.removed, "a power cycle keeps it")
+	w.ok(http.MethodDelete, machinePath[:len(machinePath)-1]+"?purge=1", nil)
+	assert.True(t, disk.removed && variables.removed)
+}

@@ -24,14 +24,19 @@ func TestPower_StartGivesTheGuestTheConfiguredHardware(t *testing.T) {
 	assert.Len(t, hw.ISO.Schematic, 64)
 	hw.ISO.Schematic = "x"
 	disk := hw.Disks["scsi0"]
+	require.Equal(t, "uuid="+hw.UUID, strings.Split(w.get(machinePath + "config").(map[string]any)["smbios1"].(string), ",")[0])
+	require.NotNil(t, hw.EFI)
+	assert.Contains(t, w.get(machinePath + "config").(map[string]any)["efidisk0"], hw.EFI.Volume)
 	assert.Equal(t, vm.Hardware{
-		Host: "pve1", ID: 1111, Name: "infra-cp-1", Cores: 2, MemoryMiB: 2048, UEFI: true, Q35: true, UUID: hw.UUID, Agent: true,
+		Host: "pve1", ID: 1111, Name: "infra-cp-1", Cores: 2, MemoryMiB: 2048, UEFI: true, Agent: true,
+		UUID: hw.UUID, Q35: true, EFI: hw.EFI,
 		NICs:      []vm.NIC{{MAC: "BC:24:11:00:01:0B", Bridge: "vmbr0"}},
 		BootOrder: []string{"scsi0", "ide3"},
 		Disks:     map[string]*vm.Disk{"scsi0": disk},
-		ISO: &vm.Image{Name: "talos.iso", Version: "v1.12.7", Schematic: "x", Platform: "nocloud",
+		ISO: &vm.Image{Name: "talos.iso", Drive: "ide3", Version: "v1.12.7", Schematic: "x", Platform: "nocloud",
 			Extensions: []string{"siderolabs/qemu-guest-agent"}},
 		CloudInit: &vm.CloudInit{
+			Drive: "ide2", Search: []string{},
 			Addresses: []netip.Prefix{netip.MustParsePrefix("10.25.11.11/24")},
 			Gateways:  []netip.Addr{netip.MustParseAddr("10.25.11.1")},
 			DNS:       []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")},

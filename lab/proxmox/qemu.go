@@ -295,7 +295,10 @@ func resizeVM(q *request) (any, error) {
 		if size < v.size {
 			return fmt.Errorf("shrinking disks is not supported")
 		}
-		v.size = size // a running guest sees it at its next power-on
+		v.size = size
+		if m.guest != nil && m.hardware.Disks[key] == v.disk {
+			m.guest.Grown(key, size)
+		}
 		p.keys["size"] = formatSize(size)
 		m.config[key] = p.String()
 		return nil

@@ -3,6 +3,7 @@ package proxmox
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -135,7 +136,24 @@ func plugin(storageType string) string {
 func (c *Cluster) free(node, id string) {
 	name, _, _ := strings.Cut(id, ":")
 	if s, err := c.storage(name); err == nil {
-		delete(c.volumes, volumeKey{location(s, node), id})
+		c.remove(volumeKey{location(s, node), id})
+	}
+}
+
+// remove removes a volume, with what a guest wrote on it. The caller holds the mutex.
+func (c *Cluster) remove(key volumeKey) {
+	v := c.volumes[key]
+	if v == nil {
+		return
+	}
+	delete(c.volumes, key)
+	if v.disk == nil {
+		return
+	}
+	if content, is := v.disk.Content.(io.Closer); is {
+		if err := content.Close(); err != nil {
+			c.log.Warn("volume removed", "volume", v.id, "err", err)
+		}
 	}
 }
 
@@ -150,7 +168,7 @@ func (c *Cluster) freeOwned(m *machine, id string) {
 func (c *Cluster) freeAll(owner int) {
 	for key, v := range c.volumes {
 		if v.owner == owner {
-			delete(c.volumes, key)
+			c.remove(key)
 		}
 	}
 }

@@ -196,6 +196,9 @@ func (m *guest) Shutdown(ctx context.Context) error {
 // Done implements vm.Guest.
 func (m *guest) Done() <-chan struct{} { return m.done }
 
+// Grown implements vm.Guest. A simulated node sees the size of a disk at its next power-on.
+func (m *guest) Grown(string, int64) {}
+
 // Moved implements vm.Guest. The guest does not notice.
 func (m *guest) Moved(host string) {
 	m.site.mu.Lock()

@@ -15,6 +15,7 @@ type Hardware struct {
 	Cores     int
 	MemoryMiB int
 	UEFI      bool
+	EFI       *Disk  // variables of the UEFI firmware; nil: they are lost at power-off
 	Q35       bool   // the chipset is Q35; false: i440FX
 	UUID      string // of SMBIOS
 	NICs      []NIC
@@ -39,13 +40,15 @@ type Disk struct {
 	Size   int64  // bytes
 	Serial string // as given to the drive; empty: QEMU's own, "drive-" and the drive key
 	// Content is what the guest wrote, in a type of the guest's own; nil on an empty disk. The hypervisor does not use
-	// it. Only the guest of the VM that has the disk reads and writes it, and only while it is powered on.
+	// it. Only the guest of the VM that has the disk reads and writes it, and only while it is powered on. If it is an io.Closer, the
+	// hypervisor closes it when it removes the volume.
 	Content any
 }
 
 // Image is a boot image from the image factory.
 type Image struct {
 	Name       string   // file name on the datastore
+	Drive      string   // key of the drive that it is in, e.g. ide3
 	Version    string   // Talos version, e.g. "v1.12.7"
 	Schematic  string   // schematic id
 	Platform   string   // e.g. "nocloud"
@@ -55,10 +58,12 @@ type Image struct {
 
 // CloudInit is the content of a cloud-init drive.
 type CloudInit struct {
+	Drive     string         // key of the drive, e.g. ide2
 	Addresses []netip.Prefix // of the first NIC
 	Gateways  []netip.Addr
 	DNS       []netip.Addr
-	Instance  string // instance id: another one after each change of what is on the drive
+	Instance  string   // instance id: another one after each change of what is on the drive
+	Search    []string // DNS search domains
 }
 
 // Interface is a network interface as the QEMU guest agent reports it.
@@ -79,6 +84,9 @@ type Guest interface {
 	// Plug tells all disks that the VM has now, by drive key, when disks are plugged in or out while it runs. The map does not change. It
 	// must not call the hypervisor.
 	Plug(disks map[string]*Disk)
+	// Grown tells that the hypervisor has made a disk larger while the VM runs: its drive key, and its size in bytes now. The Size of the
+	// Disk stays as it is until the next power-on.
+	Grown(key string, size int64)
 	// Moved tells that the running VM was migrated to another host.
 	Moved(host string)
 	// Done is closed when the guest is off.
