@@ -18,7 +18,7 @@ const LinkName = "slipway0"
 // localWithin is how long the kernel may take to make an added address usable.
 const localWithin = 10 * time.Second
 
-// Link is the only link of the lab's network namespace, a bridge without ports. Loopback addresses cannot be node
+// Link is the only link of the lab's network namespace, a bridge whose ports are the cards of pods and VMs. Loopback addresses cannot be node
 // addresses, because kube-apiserver would refuse its own Endpoints.
 type Link struct{ link netlink.Link }
 

@@ -88,7 +88,7 @@ func serve() error {
 			return err
 		}
 	}
-	return pods(l)
+	return errors.Join(pods(l), machines(l))
 }
 
 // pods connects to the namespaces of pods, between them, and from them to an address of the link.
