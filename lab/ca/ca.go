@@ -3,6 +3,7 @@
 package ca
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -22,7 +23,7 @@ const lifetime = 30 * 24 * time.Hour
 // Authority issues server certificates on demand.
 type Authority struct {
 	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+	key         crypto.Signer
 	pem         []byte
 
 	mu     sync.Mutex
@@ -42,6 +43,22 @@ func New(name string) (*Authority, error) {
 	return &Authority{
 		certificate: certificate, key: key, issued: map[string]*tls.Certificate{},
 		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+	}, nil
+}
+
+// Load returns the authority whose certificate and key are PEM blocks.
+func Load(blocks []byte) (*Authority, error) {
+	pair, err := tls.X509KeyPair(blocks, blocks)
+	if err != nil {
+		return nil, fmt.Errorf("lab CA: %w", err)
+	}
+	key, is := pair.PrivateKey.(crypto.Signer)
+	if !is || !pair.Leaf.IsCA {
+		return nil, fmt.Errorf("lab CA: %s cannot sign certificates", pair.Leaf.Subject)
+	}
+	return &Authority{
+		certificate: pair.Leaf, key: key, issued: map[string]*tls.Certificate{},
+		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Leaf.Raw}),
 	}, nil
 }
 

@@ -38,3 +38,21 @@ func TestNewMesh_IsACAWithItsKey(t *testing.T) {
 	require.True(t, pair.Leaf.IsCA)
 	require.NoError(t, pair.Leaf.CheckSignatureFrom(pair.Leaf))
 }
+
+func TestLoad_SignsWithTheKeyOfAFile(t *testing.T) {
+	blocks, err := NewMesh()
+	require.NoError(t, err)
+	a, err := Load(blocks)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(a.PEM()))
+	require.NotContains(t, string(a.PEM()), "PRIVATE KEY")
+	issued, err := a.issue("ghcr.io")
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(issued.Certificate[0])
+	require.NoError(t, err)
+	_, err = leaf.Verify(x509.VerifyOptions{DNSName: "ghcr.io", Roots: roots})
+	require.NoError(t, err)
+	_, err = Load(a.PEM())
+	require.Error(t, err, "without a key")
+}
