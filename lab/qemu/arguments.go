@@ -131,14 +131,20 @@ func ideBus(hw vm.Hardware, number string) map[string]any {
 	return map[string]any{"bus": "ide." + strconv.Itoa(unit/2), "unit": unit % 2}
 }
 
-// cd are the arguments of a CD-ROM drive. On another bus than IDE it is a SCSI drive.
+// cdUnits is the number of the first CD-ROM drive on the SCSI controller, after those of disks.
+const cdUnits = 100
+
+// cd are the arguments of a CD-ROM drive. In a q35 machine, all are SCSI drives, because the cloud kernels of distributions have no driver for
+// its IDE drives. The guest sees a CD-ROM drive of the same name in either case.
 func cd(hw vm.Hardware, key, path string) []string {
 	device := map[string]any{"id": key, "drive": node(key)}
-	if number, is := strings.CutPrefix(key, "ide"); is {
+	number := strings.TrimLeft(key, "abcdefghijklmnopqrstuvwxyz")
+	if strings.HasPrefix(key, "ide") && !hw.Q35 {
 		device["driver"] = "ide-cd"
 		maps.Copy(device, ideBus(hw, number))
 	} else {
-		device["driver"], device["bus"] = "scsi-cd", "scsihw0.0"
+		unit, _ := strconv.Atoi(number)
+		device["driver"], device["bus"], device["scsi-id"] = "scsi-cd", "scsihw0.0", cdUnits+unit
 	}
 	if i := slices.Index(hw.BootOrder, key); i >= 0 {
 		device["bootindex"] = i + 1
