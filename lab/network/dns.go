@@ -21,8 +21,8 @@ type Names struct {
 	Other netip.Addr              // address of every other name
 }
 
-// ServeDNS answers questions for addresses on UDP port 53 of an address, until ctx ends. For anything else, such as reverse names, the answer
-// is that nothing is known. TCP is not modelled: no answer is too long for UDP.
+// ServeDNS answers questions for addresses on UDP port 53 of an address, until ctx ends. For anything else, such as reverse names, the
+// answer is that nothing is known. TCP is not modelled: no answer is too long for UDP.
 func ServeDNS(ctx context.Context, at netip.Addr, names Names, log *slog.Logger) error {
 	return serveUDP(ctx, netip.AddrPortFrom(at, 53), log, func(question []byte) ([]byte, error) { return names.answer(question) })
 }

@@ -18,8 +18,8 @@ const LinkName = "slipway0"
 // localWithin is how long the kernel may take to make an added address usable.
 const localWithin = 10 * time.Second
 
-// Link is the only link of the lab's network namespace, a bridge whose ports are the cards of pods and VMs. Loopback addresses cannot be node
-// addresses, because kube-apiserver would refuse its own Endpoints.
+// Link is the only link of the lab's network namespace, a bridge whose ports are the cards of pods and VMs. Loopback addresses cannot be
+// node addresses, because kube-apiserver would refuse its own Endpoints.
 type Link struct{ link netlink.Link }
 
 // NewLink creates the bridge, and activates it and the loopback device. It must run inside the lab's namespace.

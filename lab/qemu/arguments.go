@@ -134,8 +134,8 @@ func ideBus(hw vm.Hardware, number string) map[string]any {
 // cdUnits is the number of the first CD-ROM drive on the SCSI controller, after those of disks.
 const cdUnits = 100
 
-// cd are the arguments of a CD-ROM drive. In a q35 machine, all are SCSI drives, because the cloud kernels of distributions have no driver for
-// its IDE drives. The guest sees a CD-ROM drive of the same name in either case.
+// cd are the arguments of a CD-ROM drive. In a q35 machine, all are SCSI drives, because the cloud kernels of distributions have no driver
+// for its IDE drives. The guest sees a CD-ROM drive of the same name in either case.
 func cd(hw vm.Hardware, key, path string) []string {
 	device := map[string]any{"id": key, "drive": node(key)}
 	number := strings.TrimLeft(key, "abcdefghijklmnopqrstuvwxyz")

@@ -157,8 +157,8 @@ func (g *guest) assemble(dir string, hw vm.Hardware) (p parts, err error) {
 	return p, err
 }
 
-// kernel returns what a VM with a BIOS boots in place of the image in its CD-ROM drive, which boots by UEFI only; nil if the VM boots from a
-// disk.
+// kernel returns what a VM with a BIOS boots in place of the image in its CD-ROM drive, which boots by UEFI only; nil if the VM boots from
+// a disk.
 func (g *guest) kernel(dir string, hw vm.Hardware, p parts) (*kernel, error) {
 	for _, key := range hw.BootOrder {
 		if path, is := p.disks[key]; is {

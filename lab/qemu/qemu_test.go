@@ -240,7 +240,8 @@ func TestGuest_DisksGrowAndComeAndGoWhileItRuns(t *testing.T) {
 	data := &vm.Disk{Volume: "local-lvm:vm-1111-disk-2", Size: 1 << 30, Serial: "data"}
 	both := map[string]*vm.Disk{"scsi0": hw.Disks["scsi0"], "scsi1": data}
 	g.Plug(both)
-	all := b.got(`device_add {"bus":"scsihw0.0","device_id":"drive-scsi1","drive":"drive-scsi1","driver":"scsi-hd","id":"scsi1","scsi-id":1,"serial":"data"}`)
+	all := b.got(`device_add {"bus":"scsihw0.0","device_id":"drive-scsi1","drive":"drive-scsi1","driver":"scsi-hd",` +
+		`"id":"scsi1","scsi-id":1,"serial":"data"}`)
 	require.Contains(t, all, data.Content.(*file).path)
 	g.Plug(hw.Disks)
 	b.got(`blockdev-del {"node-name":"drive-scsi1"}`)

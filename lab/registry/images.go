@@ -83,7 +83,8 @@ func (r *Images) addFile(name string) (v1.Descriptor, error) {
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
-	d := v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: size, Digest: v1.Hash{Algorithm: "sha256", Hex: fmt.Sprintf("%x", hash.Sum(nil))}}
+	sum := v1.Hash{Algorithm: "sha256", Hex: fmt.Sprintf("%x", hash.Sum(nil))}
+	d := v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: size, Digest: sum}
 	r.blobs[d.Digest.String()] = content{mediaType: d.MediaType, file: name}
 	return d, nil
 }
