@@ -27,6 +27,7 @@ type Settings struct {
 	Checkout string    `json:"checkout"` // project that the lab was started from
 	Created  time.Time `json:"created"`
 	Secrets  Secrets   `json:"secrets"`
+	Talos    string    `json:"talos,omitempty"` // built Talos that the VMs boot in QEMU: name of a tool, or folder; "": simulated nodes
 }
 
 // SourceUser is the user of the lab's registry, AccessKey the access key of its bucket with the tree, and SnapshotKey that of its buckets for
@@ -63,8 +64,8 @@ func NameOf(checkout string) string {
 	return filepath.Base(checkout) + "-" + hex.EncodeToString(sum[:3])
 }
 
-// Open returns the home in dir. It creates it for checkout, with new secrets, if it does not exist.
-func Open(dir, checkout string) (*Home, Settings, error) {
+// Open returns the home in dir. It creates it for checkout, with new secrets and with talos as Settings.Talos, if it does not exist.
+func Open(dir, checkout, talos string) (*Home, Settings, error) {
 	h := &Home{Dir: dir}
 	s, err := h.Settings()
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
@@ -75,7 +76,7 @@ func Open(dir, checkout string) (*Home, Settings, error) {
 			return nil, Settings{}, fmt.Errorf("lab folder: %w", err)
 		}
 	}
-	s = Settings{Checkout: checkout, Created: time.Now().UTC(), Secrets: Secrets{
+	s = Settings{Checkout: checkout, Talos: talos, Created: time.Now().UTC(), Secrets: Secrets{
 		ProxmoxToken: "slipway@pve!pulumi=" + uuid.NewString(),
 		GitPassword:  rand.Text(),
 		Passphrase:   rand.Text(),

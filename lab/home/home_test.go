@@ -10,19 +10,20 @@ import (
 
 func TestOpen_KeepsTheSecretsOfALabThatExists(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
-	_, first, err := Open(dir, "/project")
+	_, first, err := Open(dir, "/project", "talos-1.12")
 	require.NoError(t, err)
 	require.Regexp(t, `^slipway@pve!pulumi=[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`, first.Secrets.ProxmoxToken)
-	_, second, err := Open(dir, "/elsewhere")
+	_, second, err := Open(dir, "/elsewhere", "")
 	require.NoError(t, err)
 	require.Equal(t, first, second)
+	require.Equal(t, "talos-1.12", second.Talos)
 	info, err := os.Stat(filepath.Join(dir, "lab.json"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
 func TestHome_IsRunningExactlyWhileTheLockIsHeld(t *testing.T) {
-	h, _, err := Open(filepath.Join(t.TempDir(), "lab"), "/project")
+	h, _, err := Open(filepath.Join(t.TempDir(), "lab"), "/project", "")
 	require.NoError(t, err)
 	running := func() bool {
 		r, err := h.Running()

@@ -42,6 +42,9 @@ func (h *Home) Plugins() string { return filepath.Join(h.PulumiHome(), "plugins"
 // Clusters has the data of the Kubernetes control planes and of the processes in pods.
 func (h *Home) Clusters() string { return filepath.Join(h.Dir, "clusters") }
 
+// Machines has the disks of the VMs that run in QEMU.
+func (h *Home) Machines() string { return filepath.Join(h.Dir, "vm") }
+
 // Socket is the socket for commands from outside the lab's namespaces.
 func (h *Home) Socket() string { return filepath.Join(h.Dir, "control.sock") }
 

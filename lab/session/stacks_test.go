@@ -12,7 +12,7 @@ import (
 )
 
 func TestSourceSecrets_AreThoseOfTheKindOfSource(t *testing.T) {
-	h, settings, err := home.Open(filepath.Join(t.TempDir(), "lab"), "/project")
+	h, settings, err := home.Open(filepath.Join(t.TempDir(), "lab"), "/project", "")
 	require.NoError(t, err)
 	s := &Session{Home: h, Settings: settings}
 	password := settings.Secrets.GitPassword

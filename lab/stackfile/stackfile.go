@@ -82,9 +82,23 @@ type Network struct {
 	NodeCIDR netip.Prefix `json:"nodeCIDR"`
 	Gateway  netip.Addr   `json:"gateway"`
 	IPv6     struct {
-		NodeCIDR netip.Prefix `json:"nodeCIDR"`
-		Gateway  netip.Addr   `json:"gateway"`
+		NodeCIDR    netip.Prefix `json:"nodeCIDR"`
+		Gateway     netip.Addr   `json:"gateway"`
+		Nameservers []netip.Addr `json:"nameservers"`
 	} `json:"ipv6"` // zero: the machines have IPv4 only
+	Nameservers []netip.Addr `json:"nameservers"` // none: the gateway
+	NTP         []string     `json:"ntp"`         // names or addresses; none: Talos's own
+}
+
+// Servers are the addresses that the machines ask for names, or for the time.
+func (n Network) Servers() []netip.Addr {
+	out := slices.Concat(n.Nameservers, n.IPv6.Nameservers)
+	for _, server := range n.NTP {
+		if a, err := netip.ParseAddr(server); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // Gateways are the addresses of the network's routers, with the prefix lengths of their networks. It omits a link-local

@@ -1,6 +1,7 @@
 package stackfile
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -45,13 +46,16 @@ func TestRead_ReadsPoolsAndTheSecondFamily(t *testing.T) {
 	require.Equal(t, []string{"local-lvm"}, files[0].DiskDatastores())
 	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}, files[0].Network.Gateways())
 
-	files, err = Find(write(t, "Pulumi.third.yaml", strings.Replace(minimal, "gateway: 192.0.2.1}", "gateway: 192.0.2.1, ipv6: {nodeCIDR: 2001:db8:1::/64, gateway: 2001:db8:1::1}}", 1)+`
+	files, err = Find(write(t, "Pulumi.third.yaml", strings.Replace(minimal, "gateway: 192.0.2.1}", "gateway: 192.0.2.1, "+
+		"nameservers: [192.0.2.53], ntp: [192.0.2.123, time.example.test], "+
+		"ipv6: {nodeCIDR: 2001:db8:1::/64, gateway: 2001:db8:1::1, nameservers: [2001:db8::53]}}", 1)+`
   slipway:nodePools:
     - {name: a, bridge: vmbr1, datastore: fast, dataDisks: [{name: x, size: 1GiB, datastore: slow}]}
     - {name: b, dataDisks: [{name: y, size: 1GiB}]}
 `))
 	require.NoError(t, err)
 	require.Equal(t, []string{"vmbr0", "vmbr1"}, files[0].Bridges())
+	require.Equal(t, "[192.0.2.53 2001:db8::53 192.0.2.123]", fmt.Sprint(files[0].Network.Servers()))
 	require.Equal(t, []string{"fast", "local-lvm", "slow"}, files[0].DiskDatastores())
 	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8:1::1/64")}, files[0].Network.Gateways())
 }

@@ -7,7 +7,16 @@ import (
 	"github.com/slipway-platform/slipway/lab/factory"
 	"github.com/slipway-platform/slipway/lab/proxmox"
 	"github.com/slipway-platform/slipway/lab/stackfile"
+	"github.com/slipway-platform/slipway/lab/vm"
 )
+
+// firmware powers the VMs on.
+func (w *World) firmware() vm.Firmware {
+	if w.real != nil {
+		return w.real.host
+	}
+	return w.site
+}
 
 // proxmoxConfig is the cluster at a stack's endpoint. It has the nodes, bridges and datastores that the stacks with
 // this endpoint name, and those of every Proxmox VE installation.
@@ -15,7 +24,7 @@ func (w *World) proxmoxConfig(stack stackfile.File) proxmox.Config {
 	id, secret, _ := strings.Cut(w.settings.Secrets.ProxmoxToken, "=")
 	c := proxmox.Config{
 		Tokens: []proxmox.Token{{ID: id, Secret: secret}}, Storages: proxmox.DefaultStorages(),
-		Firmware: w.site, Latency: w.Latency, Faults: w.faults, Fetch: w.client(), Image: factory.Parse, Log: w.Log,
+		Firmware: w.firmware(), Latency: w.Latency, Faults: w.faults, Fetch: w.client(), Image: factory.Parse, Log: w.Log,
 	}
 	bridges := []string{"vmbr0"} // created by Proxmox VE's installer
 	for _, other := range w.stacks {

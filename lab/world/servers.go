@@ -98,6 +98,11 @@ func (w *World) serve(ctx context.Context) error {
 		}
 		w.endpoints = append(w.endpoints, control.Endpoint{Name: h.what, URL: scheme + net.JoinHostPort(h.name, h.port)})
 	}
+	if w.real != nil {
+		if err := w.real.serve(ctx, w, names); err != nil {
+			return err
+		}
+	}
 	if err := os.WriteFile(w.Home.Hosts(), []byte(file.String()), 0o600); err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
@@ -149,6 +154,9 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 	}
 	for _, source := range sources {
 		hosts = join(hosts, source)
+	}
+	if w.real != nil {
+		return w.real.withImages(hosts)
 	}
 	return hosts, nil
 }

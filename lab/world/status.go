@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,17 +16,14 @@ import (
 func (w *World) Status() control.Status {
 	s := control.Status{Started: w.started, Endpoints: w.endpoints, Faults: w.faults.List()}
 	s.Memory, s.PeakMemory = w.memory.get()
-	machines := w.site.Machines()
 	for _, cluster := range w.proxmox {
 		s.Volumes = append(s.Volumes, cluster.Volumes()...)
 		for _, vm := range cluster.VMs() {
 			out := control.VM{ID: vm.ID, Name: vm.Name, Host: vm.Node, Status: vm.Status, Stage: "off", Log: filepath.Join(w.Home.Logs(), "lab.log")}
-			if i := slices.IndexFunc(machines, func(m talos.MachineStatus) bool { return m.VMID == vm.ID }); i >= 0 {
-				m := machines[i]
-				out.Stage, out.Reason, out.Cluster = string(m.Stage), m.Reason, m.Cluster
-				for _, a := range m.Addresses {
-					out.Addresses = append(out.Addresses, a.Addr().String())
-				}
+			if w.real != nil {
+				w.real.describe(&out)
+			} else {
+				w.describe(&out)
 			}
 			s.VMs = append(s.VMs, out)
 		}
@@ -36,6 +34,25 @@ func (w *World) Status() control.Status {
 		})
 	}
 	return s
+}
+
+// describe adds what the simulator knows about a machine.
+func (w *World) describe(out *control.VM) {
+	machines := w.site.Machines()
+	i := slices.IndexFunc(machines, func(m talos.MachineStatus) bool { return m.VMID == out.ID })
+	if i < 0 {
+		return
+	}
+	m := machines[i]
+	out.Stage, out.Reason, out.Cluster, out.Addresses = string(m.Stage), m.Reason, m.Cluster, texts(m.Addresses)
+}
+
+// texts are addresses without the lengths of their prefixes.
+func texts(addresses []netip.Prefix) (out []string) {
+	for _, a := range addresses {
+		out = append(out, a.Addr().String())
+	}
+	return out
 }
 
 // rss is the resident memory of a process in bytes; 0 if it has ended.

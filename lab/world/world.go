@@ -54,7 +54,8 @@ type World struct {
 	faults    *fault.Set
 	processes *process.Table
 	kube      *kubernetes
-	site      *talos.Site
+	site      *talos.Site   // nil with the real Talos
+	real      *realMachines // nil with simulated nodes
 	factory   *factory.Factory
 	proxmox   []*proxmox.Cluster
 	endpoints []control.Endpoint
@@ -85,6 +86,9 @@ func (w *World) Close() error {
 	if w.site != nil {
 		w.site.Close()
 	}
+	if w.real != nil {
+		w.real.close()
+	}
 	if w.kube != nil {
 		w.kube.close()
 	}
@@ -100,20 +104,31 @@ func (w *World) read(context.Context) error {
 	if w.settings, err = w.Home.Settings(); err != nil {
 		return err
 	}
-	w.stacks, err = stackfile.Find(w.settings.Checkout)
+	if w.stacks, err = stackfile.Find(w.settings.Checkout); err != nil || w.settings.Talos == "" {
+		return err
+	}
+	w.real, err = w.openReal(w.settings.Talos)
 	return err
 }
 
 // createCA creates the lab's certificate authority, whose certificate is in the file of SSL_CERT_FILE, and a private one.
 func (w *World) createCA(context.Context) error {
 	var err error
-	if w.authority, err = ca.New("Slipway lab CA"); err != nil {
+	if w.authority, err = w.newAuthority(); err != nil {
 		return err
 	}
 	if w.private, err = ca.New("Private CA in the Slipway lab"); err != nil {
 		return err
 	}
 	return errors.Join(os.WriteFile(w.Home.CA(), w.authority.PEM(), 0o600), os.WriteFile(w.Home.PrivateCA(), w.private.PEM(), 0o600))
+}
+
+// newAuthority returns a new CA, or that of the real Talos, which trusts no other one.
+func (w *World) newAuthority() (*ca.Authority, error) {
+	if w.real != nil {
+		return w.real.authority()
+	}
+	return ca.New("Slipway lab CA")
 }
 
 // connect creates the link, writes the resolver configuration, and makes the checkout read-only.
@@ -135,7 +150,7 @@ func (w *World) connect(context.Context) error {
 	return namespace.ReadOnly(w.settings.Checkout)
 }
 
-// machines creates the hypervisors and the guests' simulator. No machine is powered on yet.
+// machines creates what the VMs run in: the simulator of Talos, or QEMU. No machine is powered on yet.
 func (w *World) machines(context.Context) error {
 	account, err := connect.OpenAccount(w.Home.OnePassword())
 	if err != nil {
@@ -158,6 +173,10 @@ func (w *World) machines(context.Context) error {
 	w.rook = &rook.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph()}}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(w.Log)
+	if w.real != nil {
+		w.real.start(w)
+		return nil
+	}
 	w.site = talos.New(talos.Config{
 		Addresses: w.link, Kubernetes: w.kube, Latency: w.Latency, Faults: w.faults,
 		Log: w.Log, Extensions: w.factory.Extensions, Installer: w.installer, Fetch: w.client(),

@@ -16,6 +16,7 @@ type options struct {
 	name    string
 	project string
 	latency float64
+	talos   string
 }
 
 // checkout returns the folder of the project.

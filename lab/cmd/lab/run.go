@@ -61,12 +61,16 @@ func (o *options) startLab(ctx context.Context, out io.Writer, dieWithParent boo
 	if err != nil {
 		return nil, err
 	}
-	h, settings, err := home.Open(at.Dir, checkout)
+	h, settings, err := home.Open(at.Dir, checkout, o.talos)
 	if err != nil {
 		return nil, err
 	}
 	if settings.Checkout != checkout {
 		return nil, fmt.Errorf("lab %s belongs to %s; clean it with --name %s clean, or choose another --name", h.Name(), settings.Checkout, h.Name())
+	}
+	if o.talos != "" && settings.Talos != o.talos {
+		return nil, fmt.Errorf("lab %[1]s was created without --talos %[2]s; clean it with --name %[1]s clean, or choose another --name",
+			h.Name(), o.talos)
 	}
 	if err := link(h, built); err != nil {
 		return nil, err
