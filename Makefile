@@ -65,7 +65,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 ./kube/... ./tools/...
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	for file in go.mod older.mod; do go -C lab/tools/proxmoxve test -modfile $$file . || exit 1; done
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare)'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -90,6 +90,12 @@ lifecycle: tools ## Upgrades and other changes of a running cluster under load, 
 .PHONY: minors
 minors: tools kube-1.35 kube-1.37 ## A cluster under load, from Talos 1.12 to 1.14 and Kubernetes 1.35 to 1.37, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestMinors'
+
+# One machine in QEMU without KVM: it takes two cores and 6 GiB of memory, and should run alone.
+.PHONY: real-talos
+real-talos: tools ## One machine that boots the real Talos in QEMU, up to a registered node, in a lab (about 20 minutes; needs QEMU)
+	$(LAB) tools talos-1.12
+	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRealTalos'
 
 .PHONY: previews
 previews: tools ## make preview of changes, on nothing and on the state of a cluster that exists, and what it costs, in a lab

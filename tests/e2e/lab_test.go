@@ -179,12 +179,18 @@ const longest = 5 * time.Minute
 // eventually waits until ask returns true; what names the condition.
 func (l *lab) eventually(what string, ask func() bool) {
 	l.t.Helper()
-	deadline, look := time.After(longest), time.NewTicker(100*time.Millisecond)
+	l.within(longest, what, ask)
+}
+
+// within waits for a time until ask returns true; what names the condition.
+func (l *lab) within(limit time.Duration, what string, ask func() bool) {
+	l.t.Helper()
+	deadline, look := time.After(limit), time.NewTicker(100*time.Millisecond)
 	defer look.Stop()
 	for !ask() {
 		select {
 		case <-deadline:
-			require.Fail(l.t, what, "not within %s", longest)
+			require.Fail(l.t, what, "not within %s", limit)
 		case <-look.C:
 		}
 	}
@@ -272,9 +278,15 @@ func (l *lab) cancel(stack string) {
 
 // reaches waits until the run has reached a point. It fails the test if the run ends before.
 func (b *background) reaches(point string, reached func() bool) {
+	b.lab.t.Helper()
+	b.reachesIn(longest, point, reached)
+}
+
+// reachesIn is reaches with another limit of time.
+func (b *background) reachesIn(limit time.Duration, point string, reached func() bool) {
 	l := b.lab
 	l.t.Helper()
-	l.eventually(point, func() bool {
+	l.within(limit, point, func() bool {
 		select {
 		case err := <-b.ended:
 			require.Fail(l.t, "pulumi ended before "+point, "%v\n%s", err, end(b.said()))
