@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -49,6 +51,10 @@ func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, e
 	if len(missing) == 0 {
 		return paths, nil
 	}
+	parts, err := b.buildParts(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
 	source, err := b.source()
 	if err != nil {
 		return nil, err
@@ -70,7 +76,7 @@ func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, e
 			for items := range queue {
 				for _, item := range items {
 					show.start(item.Tool.Name)
-					record, err := b.buildOne(ctx, source, goVersion, item)
+					record, err := b.buildOne(ctx, source, goVersion, item, parts)
 					show.finish(item.Tool.Name, record, err)
 					results <- err
 				}
@@ -115,8 +121,28 @@ func byFolder(items []Item) [][]Item {
 	return groups
 }
 
-// buildOne builds one tool into the cache, unless another process has done so meanwhile.
-func (b *Builder) buildOne(ctx context.Context, source, goVersion string, item Item) (Record, error) {
+// buildParts builds the parts of the items and returns their paths by name. It builds nothing if the machine lacks a program.
+func (b *Builder) buildParts(ctx context.Context, items []Item) (map[string]string, error) {
+	var errs []error
+	parts := map[string]Tool{}
+	for _, item := range items {
+		errs = append(errs, item.Tool.checkHost())
+		for _, part := range item.Tool.Parts {
+			parts[part.Name] = part
+		}
+	}
+	if err := errors.Join(errs...); err != nil || len(parts) == 0 {
+		return nil, err
+	}
+	var sorted []Tool
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		sorted = append(sorted, parts[name])
+	}
+	return b.Build(ctx, sorted)
+}
+
+// buildOne builds one tool into the cache, unless another process has done so meanwhile. parts are the paths of built parts by name.
+func (b *Builder) buildOne(ctx context.Context, source, goVersion string, item Item, parts map[string]string) (Record, error) {
 	t := item.Tool
 	if err := ctx.Err(); err != nil {
 		return Record{}, fmt.Errorf("tool %s: %w", t.Name, context.Cause(ctx))
@@ -139,6 +165,11 @@ func (b *Builder) buildOne(ctx context.Context, source, goVersion string, item I
 
 	began := time.Now()
 	cpu, err := assemble(ctx, source, work, logFile(b.Cache, t, item.Key), t)
+	if err == nil && t.Compose != nil {
+		var more time.Duration
+		more, err = b.compose(ctx, filepath.Join(work, "out"), logFile(b.Cache, t, item.Key), t, parts)
+		cpu += more
+	}
 	if err != nil {
 		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
@@ -176,7 +207,11 @@ func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu ti
 		return 0, err
 	}
 	if t.Package != "" {
-		if cpu, err = compile(ctx, src, filepath.Join(out, t.binary()), logPath, t); err != nil {
+		binary := filepath.Join(out, t.binary())
+		if len(t.Packages) > 0 {
+			binary = out + string(filepath.Separator)
+		}
+		if cpu, err = compile(ctx, src, binary, logPath, t); err != nil {
 			return cpu, err
 		}
 	}
@@ -194,12 +229,8 @@ func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu ti
 // the tools.
 const GoFlags = "-gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=3GiB'"
 
-// compile runs go build. Its log is kept only if it fails.
+// compile runs go build.
 func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time.Duration, err error) {
-	log, err := os.Create(logPath)
-	if err != nil {
-		return 0, err
-	}
 	args := []string{"build", "-mod=readonly", "-buildvcs=false", "-o", binary}
 	if t.ModFile != "" {
 		args = append(args, "-modfile", t.ModFile)
@@ -207,9 +238,34 @@ func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time
 	if len(t.LDFlags) > 0 {
 		args = append(args, "-ldflags", strings.Join(t.LDFlags, " "))
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, t.Package)...)
+	if len(t.Tags) > 0 {
+		args = append(args, "-tags", strings.Join(t.Tags, ","))
+	}
+	args = append(append(args, t.Package), t.Packages...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = src
 	cmd.Env = append(goEnvironment(), "GOFLAGS="+GoFlags)
+	if t.Static {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=0")
+	}
+	return runLogged(ctx, cmd, logPath)
+}
+
+// compose runs the tool's program in out, which fills the tool's data folder.
+func (b *Builder) compose(ctx context.Context, out, logPath string, t Tool, parts map[string]string) (cpu time.Duration, err error) {
+	args := append(slices.Clone(t.Compose), "-out", filepath.Join(out, dataFolder), "-cache", b.Cache)
+	for _, flag := range slices.Sorted(maps.Keys(t.Parts)) {
+		args = append(args, "-"+flag, parts[t.Parts[flag].Name])
+	}
+	return runLogged(ctx, exec.CommandContext(ctx, filepath.Join(out, t.binary()), args...), logPath)
+}
+
+// runLogged runs a command that starts others, and returns their CPU time. Its log is kept only if it fails.
+func runLogged(ctx context.Context, cmd *exec.Cmd, logPath string) (cpu time.Duration, err error) {
+	log, err := os.Create(logPath)
+	if err != nil {
+		return 0, err
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	// go starts compilers. They all end with it when the build is cancelled.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -225,7 +281,8 @@ func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time
 		return cpu, context.Cause(ctx)
 	}
 	if runErr != nil {
-		return cpu, fmt.Errorf("go %s: %w; all of it is in %s:\n%s", strings.Join(args, " "), runErr, logPath, tail(logPath, logTail))
+		return cpu, fmt.Errorf("%s %s: %w; all of it is in %s:\n%s", filepath.Base(cmd.Path), strings.Join(cmd.Args[1:], " "), runErr, logPath,
+			tail(logPath, logTail))
 	}
 	return cpu, os.Remove(logPath)
 }

@@ -52,6 +52,60 @@ func TestBuild_BuildsOnceAndFindsItAgain(t *testing.T) {
 	}
 }
 
+func TestBuild_ComposesWhatItsPartsAre(t *testing.T) {
+	source, part := sample(t)
+	write(t, filepath.Join(source, "whole", "go.mod"), "module whole\n\ngo 1.26.0\n")
+	write(t, filepath.Join(source, "whole", "compose", "main.go"), `package main
+
+import (
+	"os"
+	"strings"
+)
+
+func main() {
+	if err := os.Mkdir(os.Args[3], 0o755); err != nil {
+		panic(err)
+	}
+	if err := os.WriteFile(os.Args[3]+"/args", []byte(strings.Join(os.Args[1:], " ")), 0o644); err != nil {
+		panic(err)
+	}
+}
+`)
+	write(t, filepath.Join(source, "whole", "beside", "main.go"), "package main\n\nfunc main() {}\n")
+	whole := Tool{
+		Name: "whole", Version: "1", Package: "./compose", Packages: []string{"./beside"}, Static: true,
+		Binary: "compose", Compose: []string{"-x"}, Parts: map[string]Tool{"first": part},
+	}
+	b := &Builder{Cache: t.TempDir(), Source: source, Home: t.TempDir()}
+	built, err := b.Build(t.Context(), []Tool{whole})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := os.ReadFile(filepath.Join(built["whole"], "args"))
+	hello, found := strings.CutPrefix(string(args), "-x -out "+filepath.Dir(built["whole"])+".tmp/out/data -cache "+b.Cache+" -first ")
+	if err != nil || !found {
+		t.Fatalf("composed with %q, %v", args, err)
+	}
+	if said, err := exec.Command(hello).CombinedOutput(); err != nil || string(said) != "1.0.0\n" {
+		t.Errorf("the part said %q, %v", said, err)
+	}
+	if !executable(filepath.Join(filepath.Dir(built["whole"]), "beside")) {
+		t.Error("the other program is not there")
+	}
+}
+
+func TestBuild_NamesAllThatTheMachineLacks(t *testing.T) {
+	source, tool := sample(t)
+	tool.Host = map[string]string{"sh": "dash", "no-such-program": "first", "/no/such/file": "second", "no-such-either": "first"}
+	b := &Builder{Cache: t.TempDir(), Source: source, Home: t.TempDir()}
+	_, err := b.Build(t.Context(), []Tool{tool})
+	want := "tool hello: the machine has no /no/such/file, no-such-either, no-such-program; " +
+		"install: apt-get install --no-install-recommends first second"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestBuild_AFailureNamesTheToolAndRepeatsTheLog(t *testing.T) {
 	source, good := sample(t)
 	write(t, filepath.Join(source, "broken", "go.mod"), "module broken\n\ngo 1.26.0\n")
@@ -98,7 +152,7 @@ func TestBuild_ACancelledBuildLeavesNothingThatLooksBuilt(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.buildOne(ctx, source, "go", plan[0]); !errors.Is(err, context.Canceled) {
+	if _, err := b.buildOne(ctx, source, "go", plan[0], nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if plan, err = b.Plan(t.Context(), []Tool{tool}); err != nil || plan[0].State != Missing {

@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -38,8 +40,8 @@ func toolchain(ctx context.Context) (string, error) {
 	return strings.Join(strings.Fields(string(out)), " "), nil
 }
 
-// key identifies a build. It depends on the Go toolchain, on the declaration, and on every file of the tool's folder
-// except tests. It does not depend on the estimate, nor on the way to find the machine's own program.
+// key identifies a build. It depends on the Go toolchain, on the declaration, on every file of the tool's folder except
+// tests, and on the tool's parts. It does not depend on the estimate, nor on the way to find the machine's own program.
 func key(goVersion, source string, t Tool) (string, error) {
 	t.CPU, t.Installed = 0, nil
 	declaration, err := json.Marshal(t)
@@ -59,6 +61,13 @@ func key(goVersion, source string, t Tool) (string, error) {
 	})
 	if err != nil {
 		return "", fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	for _, flag := range slices.Sorted(maps.Keys(t.Parts)) {
+		part, err := key(goVersion, source, t.Parts[flag])
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "part %s %s\n", flag, part)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:keyLength], nil
 }

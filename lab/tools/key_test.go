@@ -54,6 +54,11 @@ func TestKey_ChangesWithAllThatGoesIntoABuild(t *testing.T) {
 			tool.Data = []Copy{{Module: "m", From: "a", To: "b"}}
 			return "go1", source, tool
 		},
+		"part": func() (string, string, Tool) {
+			tool := tool
+			tool.Parts = map[string]Tool{"part": tool}
+			return "go1", source, tool
+		},
 		"overlay": func() (string, string, Tool) {
 			tool := tool
 			tool.Overlays = []Overlay{{Files: map[string]string{"a": "b"}}}
@@ -86,6 +91,20 @@ func TestKey_IgnoresTestsEstimateAndPlace(t *testing.T) {
 	}
 	if k != base {
 		t.Errorf("got %s, want %s", k, base)
+	}
+}
+
+func TestKey_ChangesWithTheSourcesOfAPart(t *testing.T) {
+	source, part := sample(t)
+	write(t, filepath.Join(source, "whole", "go.mod"), "module whole\n")
+	whole := Tool{Name: "whole", Parts: map[string]Tool{"part": part}}
+	before, err := key("go1", source, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(source, "hello", "more.go"), "package main\n")
+	if after, err := key("go1", source, whole); err != nil || after == before {
+		t.Errorf("key %s, before %s, %v", after, before, err)
 	}
 }
 

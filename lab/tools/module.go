@@ -94,6 +94,11 @@ func (o *Overlay) apply(ctx context.Context, dir string) error {
 			return err
 		}
 	}
+	for _, name := range o.Patches {
+		if err := patch(ctx, to, filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("module %s@%s: %w", o.Module, o.Version, err)
+		}
+	}
 	for name, other := range o.Replace {
 		path := filepath.Join(to, name)
 		if _, err := os.Stat(path); err != nil {
@@ -102,6 +107,16 @@ func (o *Overlay) apply(ctx context.Context, dir string) error {
 		if err := errors.Join(os.Remove(path), copyFile(filepath.Join(dir, other), path)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// patch changes the sources in a folder. It accepts no other lines around a change than those in the file.
+func patch(ctx context.Context, dir, file string) error {
+	cmd := exec.CommandContext(ctx, "patch", "-p1", "--fuzz=0", "--forward", "--batch", "--no-backup-if-mismatch", "-i", file)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("patch %s: %w\n%s", filepath.Base(file), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

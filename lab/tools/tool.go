@@ -29,11 +29,25 @@ type Tool struct {
 	Module        string // module whose version the folder's go.mod must pin
 	ModuleVersion string // that version, with its leading v
 
+	// Packages are built together with Package. Each of the programs, that of Package too, has the name of its package's folder.
+	Packages []string `json:",omitempty"`
+	Tags     []string `json:",omitempty"` // build tags
+	Static   bool     `json:",omitempty"` // without cgo, so that the programs run without any library
+
 	LDFlags  []string  // given to the linker
 	Embed    []Copy    // files that are copied into the sources before the build
 	Data     []Copy    // files that are copied into the cache beside the program
 	Overlays []Overlay // modules whose sources are copied and changed before the build
 	Links    []string  // additional names of the program, as links beside it
+
+	// Compose runs the tool's program with these arguments when it is built. The program gets the path of the data folder, which it fills,
+	// and those of the parts, as flags: -out FOLDER -cache FOLDER -PART PATH. nil means that nothing is composed.
+	Compose []string `json:",omitempty"`
+	// Parts are the tools that are composed, by the names of their flags. They are built first. The key contains their keys.
+	Parts map[string]Tool `json:"-"`
+	// Host maps the programs and the files that the machine needs for the build, or to run what is built, to their Debian packages. A
+	// program is a name, a file is an absolute path.
+	Host map[string]string `json:"-"`
 
 	// Start is a shell script that a lab runs under the program's name. It runs the program as "$PROGRAM" "$@". "" means that the lab runs
 	// the program itself.
@@ -66,6 +80,7 @@ type Overlay struct {
 	Go      string            // go directive to set in the module's go.mod; "": not changed
 	Files   map[string]string // files to add: path inside To, and content
 	Replace map[string]string // files to replace: path inside To, and path of the other file in the tool's folder
+	Patches []string          `json:",omitempty"` // files in the tool's folder, for patch -p1 inside To
 }
 
 // overlay returns the tool's overlay of a module; nil if it has none.
@@ -105,9 +120,9 @@ func (t Tool) binary() string {
 	return cmp.Or(t.Binary, t.Name)
 }
 
-// result is what Build returns for a tool in dir: its program, or its data folder if it has no program.
+// result is what Build returns for a tool in dir: its program, or its data folder if it has no program or is composed.
 func (t Tool) result(dir string) string {
-	if t.Package == "" {
+	if t.Package == "" || t.Compose != nil {
 		return filepath.Join(dir, dataFolder)
 	}
 	return filepath.Join(dir, t.binary())
