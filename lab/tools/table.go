@@ -208,7 +208,7 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 }
 
 // OnDemand is the list of the tools that are built when somebody names them. A lab uses those that are built.
-var OnDemand = []Tool{minor(kubernetesBefore), minor(kubernetesAfter)}
+var OnDemand = []Tool{minor(kubernetesBefore), minor(kubernetesAfter), talosSystem("1.12.6", kubernetesBefore)}
 
 const (
 	kubernetesPlugin = "github.com/pulumi/pulumi-kubernetes/provider/v4"
@@ -228,30 +228,41 @@ const (
 
 // kubernetesProgram declares the program with etcd and all that Kubernetes consists of, in a version of Kubernetes.
 func kubernetesProgram(name, version string, links ...string) Tool {
+	return Tool{
+		Name: name, Version: version, Folder: "kube", Package: ".", Links: links, ModFile: kubernetesModFile(version),
+		Module: "k8s.io/kubernetes", ModuleVersion: "v" + version,
+		LDFlags: kubernetesFlags(version),
+		CPU:     11 * time.Minute,
+	}
+}
+
+// kubernetesFlags sets the version in a program of Kubernetes. Without it, the version is v0.0.0-master, and Helm refuses charts that
+// require a range of versions.
+func kubernetesFlags(version string) []string {
 	_, minor, _ := strings.Cut(minorOf(version), ".")
 	const set = "k8s.io/component-base/version."
-	return Tool{
-		Name: name, Version: version, Folder: "kube", Package: ".", Links: links,
-		Module: "k8s.io/kubernetes", ModuleVersion: "v" + version,
-		// Without this, its version is v0.0.0-master, and Helm refuses charts that require a range of versions.
-		LDFlags: []string{
-			"-s", "-w",
-			"-X", set + "gitVersion=v" + version,
-			"-X", set + "gitMajor=1",
-			"-X", set + "gitMinor=" + minor,
-			"-X", set + "gitTreeState=clean",
-			"-X", set + "gitCommit=lab",
-			"-X", set + "buildDate=2026-01-01T00:00:00Z",
-		},
-		CPU: 11 * time.Minute,
+	return []string{
+		"-s", "-w",
+		"-X", set + "gitVersion=v" + version,
+		"-X", set + "gitMajor=1",
+		"-X", set + "gitMinor=" + minor,
+		"-X", set + "gitTreeState=clean",
+		"-X", set + "gitCommit=lab",
+		"-X", set + "buildDate=2026-01-01T00:00:00Z",
 	}
+}
+
+// kubernetesModFile is the go.mod of a version of Kubernetes in the folder kube; "" is that of the lab's own.
+func kubernetesModFile(version string) string {
+	if version == KubernetesVersion {
+		return ""
+	}
+	return minorOf(version) + ".mod"
 }
 
 // minor declares the Kubernetes of another minor version than the lab's own, e.g. kube-1.35.
 func minor(version string) Tool {
-	tool := kubernetesProgram("kube-"+minorOf(version), version)
-	tool.ModFile = minorOf(version) + ".mod"
-	return tool
+	return kubernetesProgram("kube-"+minorOf(version), version)
 }
 
 // minorOf is major and minor of a version, e.g. 1.36.

@@ -10,9 +10,27 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
+// every is all tools, each once, and those that they are composed of.
+func every() []Tool {
+	all := slices.Concat(Table, OnDemand)
+	known := map[string]bool{}
+	for _, tool := range all {
+		known[tool.Name] = true
+	}
+	for _, tool := range OnDemand {
+		for _, part := range tool.Parts {
+			if !known[part.Name] {
+				known[part.Name] = true
+				all = append(all, part)
+			}
+		}
+	}
+	return all
+}
+
 func TestTable_NamesAndPluginsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, tool := range slices.Concat(Table, OnDemand) {
+	for _, tool := range every() {
 		for _, name := range append([]string{tool.Name}, tool.Links...) {
 			if seen[name] {
 				t.Errorf("%s: declared twice", name)
@@ -32,7 +50,7 @@ func TestTable_NamesAndPluginsAreUnique(t *testing.T) {
 }
 
 func TestTable_EveryFolderPinsTheDeclaredModule(t *testing.T) {
-	for _, tool := range slices.Concat([]Tool{proxmoxPlugin("older"), proxmoxPlugin("")}, Table, OnDemand) {
+	for _, tool := range slices.Concat([]Tool{proxmoxPlugin("older"), proxmoxPlugin("")}, every()) {
 		path := filepath.Join(tool.folder(), tool.modFile())
 		f := parseGoMod(t, path)
 		if want := "github.com/slipway-platform/slipway/lab/tools/" + tool.folder(); f.Module.Mod.Path != want {
@@ -52,8 +70,8 @@ func TestTable_EveryFolderPinsTheDeclaredModule(t *testing.T) {
 
 func TestTable_EveryCopyIsOfAPinnedModule(t *testing.T) {
 	copies := 0
-	for _, tool := range Table {
-		f := parseGoMod(t, filepath.Join(tool.folder(), "go.mod"))
+	for _, tool := range every() {
+		f := parseGoMod(t, filepath.Join(tool.folder(), tool.modFile()))
 		for _, c := range append(append([]Copy{}, tool.Embed...), tool.Data...) {
 			copies++
 			if tool.overlay(c.Module) != nil {
@@ -71,7 +89,7 @@ func TestTable_EveryCopyIsOfAPinnedModule(t *testing.T) {
 
 func TestTable_NoFolderIsForgotten(t *testing.T) {
 	used := map[string]bool{}
-	for _, tool := range Table {
+	for _, tool := range every() {
 		used[tool.folder()] = true
 	}
 	mods, err := filepath.Glob("*/go.mod")

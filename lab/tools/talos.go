@@ -1,0 +1,97 @@
+package tools
+
+import "time"
+
+const (
+	talos          = "github.com/siderolabs/talos"
+	talosMachinery = talos + "/pkg/machinery"
+	containerd     = "github.com/containerd/containerd/v2"
+)
+
+// talosHost maps what the machine needs for the composition of Talos, and to run Talos, to the Debian packages that have it.
+var talosHost = map[string]string{
+	"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar", "patch": "patch", "objcopy": "binutils", "cpio": "cpio", "depmod": "kmod",
+	"mksquashfs": "squashfs-tools", "xorriso": "xorriso", "mformat": "mtools", "mcopy": "mtools",
+	"/usr/lib/systemd/boot/efi/linuxx64.efi.stub": "systemd-boot-efi",
+	"qemu-system-x86_64":                          "qemu-system-x86", "qemu-img": "qemu-utils", "/usr/share/OVMF/OVMF_CODE_4M.fd": "ovmf",
+}
+
+// talosSystem declares a real Talos: what a machine boots, and the images that it pulls. Its data folder is described in docs/lab.md.
+func talosSystem(version, kubernetes string) Tool {
+	return Tool{
+		Name: "talos-" + minorOf(version), Version: version, Folder: "talos", Package: "./compose", Binary: "compose",
+		Packages: []string{"./preinit", "./pause"}, Static: true,
+		Module: "golang.org/x/sys", ModuleVersion: "v0.48.0",
+		Compose: []string{"-talos", version, "-kubernetes", kubernetes},
+		Parts: map[string]Tool{
+			"machined": machined(version), "containerd": containerdProgram("2.1.6"), "kubelet": kubeletProgram(kubernetes),
+			"kube": kubernetesOf(kubernetes), "etcd": find(Table, "etcd"),
+		},
+		Host: talosHost,
+		CPU:  time.Minute,
+	}
+}
+
+// machined declares Talos's own programs: machined, which is all of a node's services, the init of the initramfs, and the installer.
+func machined(version string) Tool {
+	return Tool{
+		Name: "machined-" + minorOf(version), Version: version, Folder: "machined",
+		Package: talos + "/internal/app/machined", Binary: "machined",
+		Packages: []string{talos + "/internal/app/init", talos + "/cmd/installer"},
+		Module:   talos, ModuleVersion: "v" + version,
+		Tags: []string{"tcell_minimal", "grpcnotrace"}, Static: true, LDFlags: []string{"-s", "-w"},
+		Overlays: talosOverlays,
+		Data:     []Copy{{Module: talos, From: "hack", To: "hack"}, {Module: talosMachinery, From: "version/os-release", To: "os-release"}},
+		CPU:      7 * time.Minute,
+	}
+}
+
+// talosOverlays are the sources of Talos, which the lab changes for Debian's kernel and for its own CA.
+var talosOverlays = []Overlay{
+	{
+		Module: talos, Version: "v1.12.6", Sum: "h1:wHRZSkPC+jVDPXHPujREP/KjU421vL5AwnyhnLvVElI=", To: "talos",
+		Patches: []string{"patches/no-legacy-tiocsti.patch", "patches/no-open-tree.patch", "patches/trusted-ca.patch"},
+	},
+	{Module: talosMachinery, Version: "v1.12.6", Sum: "h1:p8XG6i82Y5MTLeaPDtFv2TnE7UY9tPLbbRI8cwJdRlw=", To: "machinery"},
+}
+
+// containerdProgram declares containerd and its shim. It has a module of its own, because Talos requires a fork of its sources.
+func containerdProgram(version string) Tool {
+	return Tool{
+		Name: "containerd", Version: version, Folder: "containerd", Package: containerd + "/cmd/containerd",
+		Packages: []string{containerd + "/cmd/containerd-shim-runc-v2"},
+		Module:   containerd, ModuleVersion: "v" + version,
+		Tags: []string{"no_btrfs", "no_zfs", "no_devmapper", "no_aufs"}, Static: true,
+		LDFlags: []string{"-s", "-w", "-X", containerd + "/version.Version=v" + version},
+		CPU:     100 * time.Second,
+	}
+}
+
+// kubeletProgram declares the kubelet of a version of Kubernetes. It has the folder of kube, with which it has most in common.
+func kubeletProgram(version string) Tool {
+	return Tool{
+		Name: "kubelet-" + minorOf(version), Version: version, Folder: "kube", ModFile: kubernetesModFile(version),
+		Package: "k8s.io/kubernetes/cmd/kubelet", Binary: "kubelet",
+		Module: "k8s.io/kubernetes", ModuleVersion: "v" + version,
+		LDFlags: kubernetesFlags(version),
+		CPU:     5 * time.Minute,
+	}
+}
+
+// kubernetesOf is the tool with the control plane of a version of Kubernetes.
+func kubernetesOf(version string) Tool {
+	if version == KubernetesVersion {
+		return find(Table, "kube")
+	}
+	return minor(version)
+}
+
+// find returns the tool of a list with that name, which is there.
+func find(list []Tool, name string) Tool {
+	for _, t := range list {
+		if t.Name == name {
+			return t
+		}
+	}
+	panic("tools: no " + name)
+}
