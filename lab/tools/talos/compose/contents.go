@@ -72,14 +72,15 @@ var modulesRemoved = []string{
 	"fs/hfs", "fs/hfsplus", "fs/udf",
 }
 
-// bootModules are loaded before Talos's init, because Talos's own kernel has them built in.
+// bootModules are loaded before Talos's init, because Talos's own kernel has them built in. Debian's kernel for virtual machines has no
+// AHCI and no watchdog: disks and CD drives are on virtio or on PIIX's IDE.
 var bootModules = []string{
-	"squashfs", "loop", "overlay", "virtio_pci", "virtio_blk", "virtio_scsi", "virtio_net", "sr_mod", "sd_mod", "ata_piix", "ahci",
+	"squashfs", "loop", "overlay", "virtio_pci", "virtio_blk", "virtio_scsi", "virtio_net", "sr_mod", "sd_mod", "ata_piix",
 	"isofs", "xfs", "vfat", "nls_cp437", "nls_ascii", "nls_utf8", "ext4", "dm_mod", "dm_crypt", "veth", "bridge", "br_netfilter", "vxlan",
 	"tun", "nf_tables", "nft_compat", "nft_chain_nat", "nf_nat", "nf_conntrack", "ip_tables", "iptable_nat", "iptable_filter",
 	"iptable_mangle", "ip6_tables", "ip6table_filter", "ip6table_mangle", "ip6table_nat", "xt_conntrack", "xt_comment", "xt_mark",
 	"xt_MASQUERADE", "xt_addrtype", "xt_nat", "ip_set", "dummy", "wireguard", "nft_ct", "nft_limit", "nft_reject_inet", "nft_masq",
-	"nft_fib_inet", "nft_log", "i6300esb", "virtio_rng", "configfs", "efivarfs", "fuse", "8021q", "bonding", "sch_fq", "cls_bpf",
+	"nft_fib_inet", "nft_log", "virtio_rng", "configfs", "efivarfs", "fuse", "8021q", "bonding", "sch_fq", "cls_bpf",
 	"act_bpf", "sch_ingress",
 }
 
