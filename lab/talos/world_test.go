@@ -213,10 +213,19 @@ func (w *world) eventually(what string, ok func() bool) {
 	require.Eventually(w.t, ok, 10*time.Second, 3*time.Millisecond, what)
 }
 
-// never is that something does not happen for a time.
+// never is that something does not happen for a time. Nothing of it runs on when the test ends, as it does with require.Never.
 func (w *world) never(d time.Duration, what string, happens func() bool) {
 	w.t.Helper()
-	require.Never(w.t, happens, d, 20*time.Millisecond, what)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(d); ; {
+		require.False(w.t, happens(), what)
+		select {
+		case <-tick.C:
+		case <-end:
+			return
+		}
+	}
 }
 
 func (w *world) status(host byte) talos.MachineStatus {
