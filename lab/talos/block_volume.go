@@ -334,9 +334,11 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 // systemMounts are the system volumes that are partitions, and where Talos mounts them. The directories on EPHEMERAL, which are volumes in
 // Talos, too, are not modelled.
 var systemMounts = map[string]block.MountSpec{
-	constants.MetaPartitionLabel:      {},
-	constants.StatePartitionLabel:     {TargetPath: constants.StateMountPoint, SelinuxLabel: constants.StateSelinuxLabel, FileMode: 0o700},
-	constants.EphemeralPartitionLabel: {TargetPath: constants.EphemeralMountPoint, SelinuxLabel: constants.EphemeralSelinuxLabel, FileMode: 0o755},
+	constants.MetaPartitionLabel:  {},
+	constants.StatePartitionLabel: {TargetPath: constants.StateMountPoint, SelinuxLabel: constants.StateSelinuxLabel, FileMode: 0o700},
+	constants.EphemeralPartitionLabel: {
+		TargetPath: constants.EphemeralMountPoint, SelinuxLabel: constants.EphemeralSelinuxLabel, FileMode: 0o755,
+	},
 }
 
 // systemPartitions are the partitions of the system disk as Talos's installer makes them: with UEFI, one to boot from, otherwise GRUB's.

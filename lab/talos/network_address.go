@@ -159,8 +159,8 @@ func (b *boot) publishAddresses() {
 	b.res.Put(st)
 }
 
-// routed are the machine's addresses in Talos's order, with the virtual IP if this machine has it: other nodes learn them in this order. The
-// caller holds the site's mutex.
+// routed are the machine's addresses in Talos's order, with the virtual IP if this machine has it: other nodes learn them in this order.
+// The caller holds the site's mutex.
 func (b *boot) routed() []netip.Prefix { return sortAddresses(b.allAddresses(), b.sortAlgorithm()) }
 
 // sortAlgorithm is how the configuration orders addresses. The caller holds the site's mutex.
@@ -217,7 +217,8 @@ func (b *boot) hasAddress(a netip.Addr) bool {
 	return slices.ContainsFunc(b.allAddresses(), func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
-// allAddresses returns the addresses as the kernel has them, with the virtual IP last if this machine has it. The caller holds the site's mutex.
+// allAddresses returns the addresses as the kernel has them, with the virtual IP last if this machine has it. The caller holds the
+// site's mutex.
 func (b *boot) allAddresses() []netip.Prefix {
 	all := slices.Clone(b.addresses)
 	if b.vip.IsValid() {

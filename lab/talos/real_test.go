@@ -29,8 +29,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// The files in testdata/real/1.12 are answers of a real control plane (Talos 1.12.6, BIOS, one disk, no CNI, with the virtual IP), one file a
-// resource type. They are recorded anew by
+// The files in testdata/real/1.12 are answers of a real control plane (Talos 1.12.6, BIOS, one disk, no CNI, with the virtual IP), one file
+// a resource type. They are recorded anew by
 //
 //	go -C lab test ./talos -run TestReal_ANode -record TALOSCONFIG -node ADDRESS
 var (
@@ -212,7 +212,8 @@ func TestReal_ANodeAnswersAsARealOneExceptWhereSaid(t *testing.T) {
 	octets := w.net.As4()
 	alike := strings.NewReplacer(fmt.Sprintf("%d.%d.%d.", octets[0], octets[1], octets[2]), "10.25.11.", node(11), "infra-cp-1",
 		"vm-11", "infra-cp-1", "v1.12.7", "v1.12.6",
-		resource[*clusterres.Identity](w, 11, clusterres.NamespaceName, clusterres.LocalIdentity).TypedSpec().NodeID, fmt.Sprint(identity["nodeId"]))
+		resource[*clusterres.Identity](w, 11, clusterres.NamespaceName, clusterres.LocalIdentity).TypedSpec().NodeID,
+		fmt.Sprint(identity["nodeId"]))
 	for _, file := range files {
 		kind := kinds[file].Metadata.Type
 		text, err := yaml.Marshal(ask(w.ctx, t, w.admin(11).COSI, kinds[file].Metadata.Namespace, kind))
