@@ -272,7 +272,8 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 	})
 }
 
-// configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it.
+// configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it. Nor does
+// one that the node runs already, after an upgrade or a run that was killed.
 //
 // Where Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots it.
 // The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and perhaps on
@@ -311,7 +312,7 @@ func (t *turns) configures(configuration string) plan {
 			return t.tries(ctx, on, node, part, configuration), true, nil
 		case live.RestartsPods:
 			return t.restartsPods(ctx, on, node, part), true, nil
-		case live.Refused:
+		case live.Unchanged, live.Refused:
 			return change, false, nil
 		default:
 			t.say(fmt.Sprintf("%s: does not say whether the configuration reboots it, so it takes a turn, and what needs a reboot may wait for "+

@@ -334,6 +334,7 @@ func TestConfigures_TakesTheTurnThatTheChangeNeeds(t *testing.T) {
 		live.MayIsolate:   {takes: true, acts: true, checks: true},
 		live.KeepsRunning: {takes: true, checks: true},
 		live.Unknown:      {takes: true, drains: true},
+		live.Unchanged:    {},
 		live.Refused:      {},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -46,6 +46,7 @@ const (
 	MayIsolate                 // nobody may reach the node any more
 	RestartsPods               // the kubelet starts static pods of the control plane again
 	KeepsRunning
+	Unchanged    // the node runs this configuration already
 	Refused      // the node does not take the configuration
 	NeedsMachine // the change cannot be made on a node, although Talos takes the configuration
 )
@@ -101,6 +102,9 @@ func (c *Cluster) compare(ctx context.Context, node turn.Node, configuration str
 		return NeedsReboot, "a document that Slipway does not know", nil // the cause may quote the configuration
 	}
 	tag := version.GetMessages()[0].GetVersion().GetTag()
+	if same, err := machineconfig.Same(current.Provider(), next); err == nil && same {
+		return Unchanged, "", nil
+	}
 	needs, part, err := machineconfig.EffectOf(tag, node.Role, current.Provider(), next)
 	if err != nil {
 		return NeedsReboot, "a document that Slipway does not know", nil //nolint:nilerr // the cause may quote the configuration

@@ -224,7 +224,8 @@ func TestCluster_AsksWhatAConfigurationWouldDo(t *testing.T) {
 		"machine: {type: controlplane, env: {a: b}}":                                      {Reboots, NeedsReboot},
 		"machine: {type: worker, env: {a: b}}":                                            {NeedsMachine, NeedsMachine},
 		"machine: {type: controlplane, registries: {config: {a: {auth: {username: b}}}}}": {KeepsRunning, RestartsCRI},
-		etcd: {NeedsReboot, NeedsReboot},
+		etcd:                            {NeedsReboot, NeedsReboot},
+		"machine: {type: controlplane}": {Unchanged, Unchanged},
 		"kind: LaterConfig\napiVersion: v1alpha1": {NeedsReboot, NeedsReboot},
 		"wrong": {Refused, Refused}, "busy": {Unknown, Unknown},
 	} {
@@ -233,7 +234,7 @@ func TestCluster_AsksWhatAConfigurationWouldDo(t *testing.T) {
 			effect, part, err := live.Effect(t.Context(), node, configuration)
 			assert.Equal(t, want[i], effect, "%s: %s", version, configuration)
 			assert.Equal(t, effect == Refused || effect == Unknown, err != nil, configuration)
-			assert.Equal(t, effect == Refused || effect == Unknown || effect == KeepsRunning, part == "", configuration)
+			assert.Equal(t, effect == Refused || effect == Unknown || effect == KeepsRunning || effect == Unchanged, part == "", configuration)
 			assert.Empty(t, talos.did, "it only asks")
 		}
 	}
