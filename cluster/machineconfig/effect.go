@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Effect is what a running node needs so that a change of its machine configuration takes effect. Of several parts of a change, the greatest
-// decides.
+// Effect is what a running node needs so that a change of its machine configuration takes effect. Of several parts of a change, the
+// greatest decides.
 type Effect int
 
 // Effects.

@@ -272,8 +272,8 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 	})
 }
 
-// configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it. Nor does
-// one that the node runs already, after an upgrade or a run that was killed.
+// configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it. Nor
+// does one that the node runs already, after an upgrade or a run that was killed.
 //
 // Where Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots it.
 // The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and perhaps on
@@ -322,8 +322,8 @@ func (t *turns) configures(configuration string) plan {
 	}
 }
 
-// checkGates refuses a configuration with feature gates with which a component of Kubernetes would not start. If no API server answers, nothing
-// is refused: the turn ends at the first node.
+// checkGates refuses a configuration with feature gates with which a component of Kubernetes would not start. If no API server answers,
+// nothing is refused: the turn ends at the first node.
 func (t *turns) checkGates(ctx context.Context, on access, node turn.Node, configuration string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -338,8 +338,8 @@ func (t *turns) checkGates(ctx context.Context, on access, node turn.Node, confi
 	return nil
 }
 
-// keepsRunning plans a change that interrupts nothing. It takes a turn all the same, so that a second node is changed only when the first one
-// is well with it. A Node object that is not Ready before, perhaps because Cilium is missing, need not be so afterwards.
+// keepsRunning plans a change that interrupts nothing. It takes a turn all the same, so that a second node is changed only when the first
+// one is well with it. A Node object that is not Ready before, perhaps because Cilium is missing, need not be so afterwards.
 func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) turn.Change {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -356,23 +356,26 @@ func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) tur
 	return change
 }
 
-// tries plans a change after which nobody may reach the node. The node tries the configuration: if nobody reaches it, it takes the former one
-// back by itself.
+// tries plans a change after which nobody may reach the node. The node tries the configuration: if nobody reaches it, it takes the former
+// one back by itself. It must run the new one until the provider applies that for good.
 func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, configuration string) turn.Change {
 	change := t.keepsRunning(ctx, on, node)
+	change.Trial = func(ctx context.Context, _ string, _ turn.Machine, _ turn.KubeNode) (string, error) {
+		switch runs, err := on.Runs(ctx, node, configuration); {
+		case err != nil:
+			return "its Talos API does not answer: " + err.Error(), nil
+		case !runs:
+			return "", errors.New("it has taken its former configuration back")
+		}
+		return "", nil
+	}
 	change.Act = func(ctx context.Context) error {
 		t.say(fmt.Sprintf("%s: tries %s, and takes its former configuration back if nobody reaches it", node.Name, part))
 		if err := on.Try(ctx, node, configuration); err != nil {
 			return err
 		}
-		err := t.engine.Until(ctx, live.TryFor, turn.StableFor, node.Name+" with its new network", func(ctx context.Context) (string, error) {
-			switch runs, err := on.Runs(ctx, node, configuration); {
-			case err != nil:
-				return err.Error(), nil
-			case !runs:
-				return "", errors.New("it has taken its former configuration back")
-			}
-			return "", nil
+		err := t.engine.Until(ctx, live.TryFor, 0, node.Name+" with "+part, func(ctx context.Context) (string, error) {
+			return change.Trial(ctx, "", turn.Machine{}, turn.KubeNode{})
 		})
 		if err != nil {
 			return fmt.Errorf("nobody reaches it after the change of %s: %w; it takes its former configuration back within %s",
@@ -383,8 +386,8 @@ func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, conf
 	return change
 }
 
-// restartsPods plans a change for which the kubelet starts static pods again: the API server of this control plane is away meanwhile. If its
-// static pods are not well already, the change may be what mends them.
+// restartsPods plans a change for which the kubelet starts static pods again: the API server of this control plane is away meanwhile. If
+// its static pods are not well already, the change may be what mends them.
 func (t *turns) restartsPods(ctx context.Context, on access, node turn.Node, part string) turn.Change {
 	change := t.keepsRunning(ctx, on, node)
 	change.Check = turn.Follows(on.StaticPods, node)

@@ -111,6 +111,7 @@ type calm struct {
 	gates        []string // unknown feature gates
 	tried        string   // the configuration that a node tries
 	isolates     error    // answer of a node that tries one
+	sickens      bool     // a node that tries one is not well for twice as long
 	unready      bool     // no Node object is Ready
 	sick         bool     // a service of each machine waits
 	boots        map[string]int
@@ -209,6 +210,10 @@ func (c *calm) Stage(_ context.Context, node turn.Node, _ string) error {
 func (c *calm) Try(_ context.Context, node turn.Node, text string) error {
 	c.did("try", node.Name)
 	c.with(func() { c.tried, c.silent = text, c.isolates })
+	if c.sickens {
+		c.with(func() { c.sick = true })
+		time.AfterFunc(2*live.TryFor, func() { c.with(func() { c.sick = false }) })
+	}
 	time.AfterFunc(live.TryFor, func() { c.with(func() { c.tried, c.silent = "", nil }) })
 	return nil
 }
@@ -401,6 +406,17 @@ func TestTurns_ANodeTriesAnotherNetworkAndNobodyElseGetsItIfNobodyReachesIt(t *t
 	}
 }
 
+func TestTurns_WhatANodeHasTakenBackIsNotAppliedForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.MayIsolate, sickens: true}
+		turns := turnsOf(t, on)
+		cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+		err := turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}"))
+		require.ErrorContains(t, err, "infra-cp-1 is not back: it has taken its former configuration back")
+		require.Error(t, turns.engine.Failed())
+	})
+}
+
 func TestTurns_ANodeThatAQuietChangeBreaksKeepsAllOthersFromIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{effects: live.RestartsPods}
@@ -408,7 +424,8 @@ func TestTurns_ANodeThatAQuietChangeBreaksKeepsAllOthersFromIt(t *testing.T) {
 		cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
 		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
 		on.static = "kube-apiserver is not Ready: CrashLoopBackOff"
-		require.ErrorContains(t, turns.end(t.Context(), "urn:1"), "(last: kube-apiserver is not Ready: CrashLoopBackOff); no other node is changed")
+		require.ErrorContains(t, turns.end(t.Context(), "urn:1"),
+			"(last: kube-apiserver is not Ready: CrashLoopBackOff); no other node is changed")
 		require.ErrorContains(t, turns.begin(t.Context(), "urn:2", on.nodes[1], turns.configures("machine: {}")),
 			"infra-cp-2 is not changed: the turn of infra-cp-1 has failed")
 	})
@@ -420,12 +437,14 @@ func TestConfigures_WhatMayMendANodeWaitsForNoOther(t *testing.T) {
 		awaits  turn.Awaited
 		unready bool
 	}{
-		"a healthy cluster":          {on: &calm{effects: live.RestartsPods}},
-		"a broken API server":        {on: &calm{effects: live.RestartsPods, static: "kube-apiserver is not Ready"}, awaits: turn.Nothing},
-		"nodes that are not Ready":   {on: &calm{effects: live.RestartsPods, unready: true}, unready: true},
-		"a sysctl":                   {on: &calm{effects: live.KeepsRunning}, awaits: turn.OthersWell},
-		"a sysctl of a sick one":     {on: &calm{effects: live.KeepsRunning, sick: true}, awaits: turn.Nothing},
-		"a sysctl of an unready one": {on: &calm{effects: live.KeepsRunning, unready: true, static: "has no pod"}, awaits: turn.OthersWell, unready: true},
+		"a healthy cluster":        {on: &calm{effects: live.RestartsPods}},
+		"a broken API server":      {on: &calm{effects: live.RestartsPods, static: "kube-apiserver is not Ready"}, awaits: turn.Nothing},
+		"nodes that are not Ready": {on: &calm{effects: live.RestartsPods, unready: true}, unready: true},
+		"a sysctl":                 {on: &calm{effects: live.KeepsRunning}, awaits: turn.OthersWell},
+		"a sysctl of a sick one":   {on: &calm{effects: live.KeepsRunning, sick: true}, awaits: turn.Nothing},
+		"a sysctl of an unready one": {
+			on: &calm{effects: live.KeepsRunning, unready: true, static: "has no pod"}, awaits: turn.OthersWell, unready: true,
+		},
 	} {
 		turns := turnsOf(t, one.on)
 		require.NoError(t, turns.connect(t.Context()))

@@ -29,7 +29,8 @@ func TestWait_SaysAReasonOnceAndEndsWithTheLastOne(t *testing.T) {
 
 func TestWait_KeepsTheReasonBeforeALookThatTheEndHasCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		err := Wait{Limit: time.Minute, Say: Begin(&strings.Builder{}).Say}.Until(t.Context(), "bread", func(ctx context.Context) (string, error) {
+		wait := Wait{Limit: time.Minute, Say: Begin(&strings.Builder{}).Say}
+		err := wait.Until(t.Context(), "bread", func(ctx context.Context) (string, error) {
 			if deadline, _ := ctx.Deadline(); time.Until(deadline) < 10*time.Second {
 				time.Sleep(time.Until(deadline) - time.Millisecond)
 				return "timed out", nil

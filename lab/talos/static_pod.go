@@ -43,8 +43,8 @@ type StaticPod struct {
 // the CAs that they are made from.
 func secretsVersion(cfg config.Provider) string { return authority.Checksum(cfg.Cluster()) }
 
-// numbered returns the annotations of a component's pod. Talos counts up the number of the arguments when they change; the lab has a checksum
-// of what the pod is made from.
+// numbered returns the annotations of a component's pod. Talos counts up the number of the arguments when they change; the lab has a
+// checksum of what the pod is made from.
 func numbered(cfg config.Provider, name string) map[string]string {
 	_, spec, _ := componentOf(cfg, name)
 	sum := sha256.Sum256([]byte(spec))

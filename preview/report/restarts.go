@@ -111,8 +111,8 @@ func (r *StackReport) configurationRestarts(of func(string) bool, up upgrade) []
 		}
 	}
 	if len(without) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without %s reboot, each in its turn and without "+
-			"a drain.", list(without), another))
+		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without %s reboot, each in its turn "+
+			"and without a drain.", list(without), another))
 	}
 	if len(images) > 0 {
 		sentences = append(sentences, fmt.Sprintf("The configuration of %s gets the images of the upgrade, for which nothing restarts any more.",
@@ -123,14 +123,15 @@ func (r *StackReport) configurationRestarts(of func(string) bool, up upgrade) []
 
 // effectRestarts says which machines with the same change need more than Talos does at once. It returns the names of the others.
 func (r *StackReport) effectRestarts(names []string, more string) (sentences, rest []string) {
+	var said []string // machines of which a sentence speaks
 	for _, one := range []struct {
 		needs   machineconfig.Effect
 		happens string
 	}{
 		{machineconfig.NeedsReboot, "`up` reboots %s" + more + " for %s, each drained and in its turn: control planes one after the other, " +
 			"`lifecycle.maxUnavailable` workers at once."},
-		{machineconfig.RestartsPods, "The kubelet starts static pods again on %s for %s, each in its turn and without a drain: the API servers go " +
-			"one after the other."},
+		{machineconfig.RestartsPods, "The kubelet starts static pods again on %s for %s, each in its turn and without a drain: the API " +
+			"servers go one after the other."},
 		{machineconfig.MayIsolate, "Without a reboot, each in its turn, %s try another %s first, and take the former " +
 			"configuration back if nobody reaches it."},
 		{machineconfig.RestartsCRI, "Talos restarts containerd on %s for %s, each in its turn and without a drain: pods go on."},
@@ -142,13 +143,11 @@ func (r *StackReport) effectRestarts(names []string, more string) (sentences, re
 			}
 		}
 		if len(those) > 0 {
+			said = append(said, those...)
 			sentences = append(sentences, fmt.Sprintf(one.happens, list(those), code(r.effects[those[0]].part)))
 		}
 	}
-	rest = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.Contains([]machineconfig.Effect{
-			machineconfig.NeedsReboot, machineconfig.RestartsCRI, machineconfig.MayIsolate, machineconfig.RestartsPods}, r.effects[name].needs)
-	})
+	rest = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(said, name) })
 	return sentences, rest
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// gate is a line of an API server's metrics: it knows each feature gate of its release, those of the other components among them, because all
-// are in one list (k8s.io/kubernetes/pkg/features).
+// gate is a line of an API server's metrics: it knows each feature gate of its release, those of the other components among them, because
+// all are in one list (k8s.io/kubernetes/pkg/features).
 var gate = regexp.MustCompile(`(?m)^kubernetes_feature_enabled\{name="(\w+)"`)
 
-// UnknownGates returns the feature gates of a machine configuration that the running Kubernetes does not know, each with its path: a component
-// does not start with one.
+// UnknownGates returns the feature gates of a machine configuration that the running Kubernetes does not know, each with its path: a
+// component does not start with one.
 func (c *Cluster) UnknownGates(ctx context.Context, configuration string) ([]string, error) {
 	wanted, err := configloader.NewFromBytes([]byte(configuration))
 	if err != nil {

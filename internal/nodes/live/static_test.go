@@ -12,7 +12,8 @@ import (
 // mirror is the answer of the Kubernetes API for the pods of a node.
 func mirror(config, secrets, ready, state string) string {
 	return fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"kube-system",
-"name":"kube-apiserver-cp-1","annotations":{"kubernetes.io/config.mirror":"a","talos.dev/config-version":%q,"talos.dev/secrets-version":%q}},
+"name":"kube-apiserver-cp-1","annotations":{"kubernetes.io/config.mirror":"a",
+"talos.dev/config-version":%q,"talos.dev/secrets-version":%q}},
 "status":{"conditions":[{"type":"Ready","status":%q}],"containerStatuses":[{"name":"kube-apiserver","state":%s}]}}]}`,
 		config, secrets, ready, state)
 }

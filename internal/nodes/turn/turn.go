@@ -122,6 +122,7 @@ type Change struct {
 	Drains  bool                        // evict the pods before
 	Reboots bool                        // the node comes back with another boot id
 	Act     func(context.Context) error // makes the change, or starts it; for Take and Start
+	Trial   Check                       // what is missing beside it until Start returns; optional
 	Check   Check                       // what is missing beside all that a node in service must have; optional
 }
 
@@ -182,11 +183,26 @@ func (e *Engine) Start(ctx context.Context, c Change) (*Turn, error) {
 	if err := c.Act(ctx); err != nil {
 		return nil, t.Fail(ctx, err)
 	}
-	if err := e.awaitBack(ctx, c, t.boot); err != nil {
+	if err := e.awaitBack(ctx, c.onTrial(), t.boot); err != nil {
 		e.give(c.Node, true)
 		return nil, err
 	}
 	return t, nil
+}
+
+// onTrial returns the change with its trial as a part of its check.
+func (c Change) onTrial() Change {
+	check := c.Check
+	if c.Trial == nil {
+		return c
+	}
+	c.Check = func(ctx context.Context, boot string, machine Machine, node KubeNode) (string, error) {
+		if waiting, err := c.Trial(ctx, boot, machine, node); waiting != "" || err != nil || check == nil {
+			return waiting, err
+		}
+		return check(ctx, boot, machine, node)
+	}
+	return c
 }
 
 // End waits until the changed node is back and uncordons it. A node that does not come back stays cordoned, and no other one gets a turn.
