@@ -131,8 +131,9 @@ func ideBus(hw vm.Hardware, number string) map[string]any {
 	return map[string]any{"bus": "ide." + strconv.Itoa(unit/2), "unit": unit % 2}
 }
 
-// cdUnits is the number of the first CD-ROM drive on the SCSI controller, after those of disks.
-const cdUnits = 100
+// cdTarget is the number of the CD-ROM drives on the SCSI controller, after those of disks. It is the last one at which OVMF looks; each
+// drive is a logical unit of its own.
+const cdTarget = 31
 
 // cd are the arguments of a CD-ROM drive. In a q35 machine, all are SCSI drives, because the cloud kernels of distributions have no driver
 // for its IDE drives. The guest sees a CD-ROM drive of the same name in either case.
@@ -144,7 +145,7 @@ func cd(hw vm.Hardware, key, path string) []string {
 		maps.Copy(device, ideBus(hw, number))
 	} else {
 		unit, _ := strconv.Atoi(number)
-		device["driver"], device["bus"], device["scsi-id"] = "scsi-cd", "scsihw0.0", cdUnits+unit
+		device["driver"], device["bus"], device["scsi-id"], device["lun"] = "scsi-cd", "scsihw0.0", cdTarget, unit
 	}
 	if i := slices.Index(hw.BootOrder, key); i >= 0 {
 		device["bootindex"] = i + 1
