@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,8 +49,9 @@ func shortURN(urn string) string {
 // engineRun is a run of Pulumi whose events the test follows while it works.
 type engineRun struct {
 	*background
-	log    *os.File
-	unread []byte // part of a line
+	longest time.Duration // that the run may take; 0 means longestRun
+	log     *os.File
+	unread  []byte // part of a line
 }
 
 // engine starts a command of Pulumi on the stack infra, with an event log.
@@ -67,7 +69,8 @@ func (l *lab) engine(args ...string) *engineRun {
 func (r *engineRun) follows(saw func(moment) bool) (ended bool) {
 	t := r.lab.t
 	t.Helper()
-	deadline, look := time.After(longestRun), time.NewTicker(5*time.Millisecond)
+	longest := cmp.Or(r.longest, longestRun)
+	deadline, look := time.After(longest), time.NewTicker(5*time.Millisecond)
 	defer look.Stop()
 	for {
 		select {
@@ -75,7 +78,7 @@ func (r *engineRun) follows(saw func(moment) bool) (ended bool) {
 			r.ended <- err // for the next reader
 			ended = true
 		case <-deadline:
-			require.Fail(t, "pulumi does not end", "within %s\n%s", longestRun, end(r.said()))
+			require.Fail(t, "pulumi does not end", "within %s\n%s", longest, end(r.said()))
 		case <-look.C:
 		}
 		for _, m := range r.moments() {

@@ -3,6 +3,9 @@
 package e2e
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,36 +23,193 @@ const (
 // realBoots is how long one machine in QEMU may take, without KVM, from nothing to a registered node.
 const realBoots = 40 * time.Minute
 
-// TestRealTalos_OneMachineReachesTheGateOfTheMachines boots the real Talos in QEMU, from the unmodified program's VM and configuration:
-// image, maintenance mode, installation, bootstrap, kubeconfig. What follows that gate needs images that the lab does not have.
-func TestRealTalos_OneMachineReachesTheGateOfTheMachines(t *testing.T) {
+// realNode is the address of the machine, and realLoopback configures a network plug-in of Talos's own, which makes its Node Ready: Cilium's
+// images are not in the lab.
+const (
+	realNode     = "10.25.11.11"
+	realLoopback = `{"cniVersion": "1.0.0", "name": "lab", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true, ` +
+		`"ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}`
+	realPlugins = "[plugins.'io.containerd.cri.v1.runtime'.cni]\n  conf_dir = '/var/cni'\n"
+)
+
+// TestRealTalos_DoesWhatSlipwayExpects boots the real Talos in QEMU, from the unmodified program's VM and configuration. What follows the
+// gate of the machines needs images that the lab does not have, so that each up is killed there.
+func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
 	l := labOfShape(t, "real", func(s settings) {
 		s.withoutProviders()
 		oneNode(s)
 		s.set("gitops", map[string]any{"enabled": false})
 		s.set("talos", map[string]any{"version": realVersion, "extensions": []any{}}) // nothing answers at the guest agent's channel
 		s.set("kubernetes", map[string]any{"version": realKubernetes})
+		s.set("spegel", map[string]any{"enabled": false}) // its file of containerd's settings is the network plug-in's
 		s.pool(0)["cores"], s.pool(0)["memory"] = 2, "4GiB"
 	}, "--talos", realTalos)
-	up := l.up("infra")
-	up.reachesIn(realBoots, "the gate of the machines", func() bool { return l.created("infra", "machines-probe") })
-	state := l.status()
-	require.Len(t, state.VMs, 1)
-	require.Equal(t, "on", state.VMs[0].Stage, "QEMU runs, no simulated node")
-	up.kill("infra")
+	plugsNetwork(l)
+	l.part("a killed up is finished by the next", killedAtFivePoints)
+	l.part("up again changes nothing", changesNothingReally)
+	for _, change := range realChanges {
+		l.part(change.name, change.test)
+	}
+	l.part("destroy", unprotectAndDestroy)
 }
 
-// created tells whether a resource of that name is in the state of a stack, also while an up runs.
-func (l *lab) created(stack, name string) bool {
+// plugsNetwork gives the machine the files of the network plug-in. Files of a configuration may be secret, so they are a secret patch.
+func plugsNetwork(l *lab) {
 	l.t.Helper()
-	out, err := l.try("pulumi", "--non-interactive", "--color=never", "stack", "export", "--stack", stack)
-	if err != nil || !strings.HasPrefix(out, "{") {
-		return false // there is no state yet
+	file := func(path, content string) map[string]any {
+		return map[string]any{"path": path, "op": "create", "permissions": 0o644, "content": content}
 	}
-	for _, urn := range urnsIn(l.t, out) {
-		if strings.HasSuffix(urn, "::"+name) {
-			return true
+	patches, err := json.Marshal(map[string]any{"all": []any{map[string]any{"machine": map[string]any{"files": []any{
+		file("/var/cni/10-lab.conflist", realLoopback), file("/etc/cri/conf.d/20-customization.part", realPlugins),
+	}}}}})
+	require.NoError(l.t, err)
+	l.setSecret("infra", "talosSecretPatches", string(patches))
+}
+
+// upTo runs up until an operation on a resource begins or, with ended, has ended, kills it, and returns all operations on resources that
+// were seen until then, by the resources' names.
+func (l *lab) upTo(name string, ended bool) map[string]string {
+	l.t.Helper()
+	seen, began := map[string]string{}, time.Now()
+	run := l.engine("up", "--yes", "--skip-preview")
+	run.longest = realBoots
+	over := run.follows(func(m moment) bool {
+		short := m.urn[strings.LastIndex(m.urn, ":")+1:]
+		seen[short] = m.op
+		return short != name || m.ended != ended
+	})
+	require.False(l.t, over, "up ended before %s\n%s", name, end(run.said()))
+	run.kill("infra")
+	l.t.Logf("%s after %s", name, time.Since(began).Round(time.Second))
+	return seen
+}
+
+// The resource with which the machines' part of an up ends.
+const machinesGate = "machines-probe"
+
+func killedAtFivePoints(l *lab) {
+	l.upTo("talos-infra-cp-1-vm", true)
+	l.upTo("talos-infra-cp-1-apply", false)
+	l.upTo("talos-bootstrap", false)
+	l.upTo("talos-bootstrap", true)
+	l.upTo(machinesGate, false)
+	l.upTo(machinesGate, true)
+	connects(l)
+	state := l.status()
+	require.Len(l.t, state.VMs, 1)
+	require.Equal(l.t, "on", state.VMs[0].Stage, "QEMU runs, no simulated node")
+	require.Equal(l.t, realKubernetes, l.field("node/infra-cp-1", "{.status.nodeInfo.kubeletVersion}"))
+	require.Contains(l.t, l.field("node/infra-cp-1", "{.status.nodeInfo.osImage}"), realVersion)
+}
+
+// connects writes the contexts that the lab takes from the outputs of an up that has ended: the client of Talos is in the state, too.
+func connects(l *lab) {
+	l.t.Helper()
+	var state struct {
+		Deployment struct {
+			Resources []struct {
+				URN     string
+				Outputs struct{ ClientConfiguration struct{ Plaintext string } }
+			}
 		}
 	}
-	return false
+	exported := l.secret("pulumi", "--non-interactive", "stack", "export", "--show-secrets", "--stack", "infra")
+	require.NoError(l.t, json.Unmarshal([]byte(exported), &state))
+	var client struct{ CACertificate, ClientCertificate, ClientKey string }
+	for _, r := range state.Deployment.Resources {
+		if strings.HasSuffix(r.URN, "::talos-secrets") {
+			require.NoError(l.t, json.Unmarshal([]byte(r.Outputs.ClientConfiguration.Plaintext), &client))
+		}
+	}
+	config, err := json.Marshal(map[string]any{"context": "infra", "contexts": map[string]any{"infra": map[string]any{
+		"endpoints": []string{realNode}, "ca": client.CACertificate, "crt": client.ClientCertificate, "key": client.ClientKey,
+	}}})
+	require.NoError(l.t, err)
+	file := filepath.Join(l.t.TempDir(), "talosconfig")
+	require.NoError(l.t, os.WriteFile(file, config, 0o600))
+	l.in("talosctl", "config", "merge", file)
+	l.onNode(realNode, "kubeconfig", "--force-context-name=admin@infra", "--force")
+}
+
+// changesNothingReally previews: resources that are there stay the same. A refresh finds no other values.
+func changesNothingReally(l *lab) {
+	there := map[string]bool{}
+	for _, urn := range urns(l.t, l, "infra") {
+		there[urn] = true
+	}
+	run := l.engine("preview")
+	run.follows(func(m moment) bool {
+		if there[m.urn] {
+			require.Contains(l.t, []string{"same", "read"}, m.op, m.urn)
+		}
+		return true
+	})
+	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+}
+
+// realChange is a change of the machine's configuration.
+type realChange struct {
+	name string
+	test func(*lab)
+}
+
+// realChanges are changes, each with what it does to the machine. What reboots is the last.
+var realChanges = []realChange{
+	{"a sysctl", func(l *lab) {
+		l.declare("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262144"}})
+		l.staysUp()
+		require.Equal(l.t, "262144", strings.TrimSpace(l.onNode(realNode, "read", "/proc/sys/vm/max_map_count")))
+	}},
+	{"a feature gate that does not exist, which is refused", func(l *lab) {
+		l.patchReally(map[string]any{"cluster": map[string]any{"apiServer": map[string]any{
+			"extraArgs": map[string]any{"feature-gates": "NoSuchGate=true"},
+		}}})
+		l.fails(`infra-cp-1: cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate of the Kubernetes that runs`)
+	}},
+	{"a flag of the API server", func(l *lab) {
+		l.patchReally(map[string]any{"cluster": map[string]any{"apiServer": map[string]any{
+			"extraArgs": map[string]any{"max-requests-inflight": "500"},
+		}}})
+		l.staysUp()
+		require.Contains(l.t, l.field("pod/kube-apiserver-infra-cp-1", "{.spec.containers[0].command}"), "--max-requests-inflight=500")
+	}},
+	{"a setting of the kubelet", func(l *lab) {
+		l.patchReally(map[string]any{"machine": map[string]any{"kubelet": map[string]any{"extraConfig": map[string]any{"maxPods": 99}}}})
+		l.staysUp()
+		l.eventually("the Node has it", func() bool { return l.field("node/infra-cp-1", "{.status.capacity.pods}") == "99" })
+	}},
+	{"a link, which is tried", func(l *lab) {
+		l.patchReally(map[string]any{"apiVersion": "v1alpha1", "kind": "DummyLinkConfig", "name": "dummy7"})
+		l.staysUp()
+		require.Contains(l.t, l.onNode(realNode, "get", "links"), "dummy7")
+	}},
+	{"an argument of etcd, which reboots", func(l *lab) {
+		l.patchReally(map[string]any{"cluster": map[string]any{"etcd": map[string]any{
+			"extraArgs": map[string]any{"quota-backend-bytes": "4294967296"},
+		}}})
+		before := l.bootID()
+		l.upTo("talos-infra-cp-1-apply", true)
+		require.NotEqual(l.t, before, l.bootID())
+		require.Contains(l.t, l.onNode(realNode, "logs", "etcd"), "--quota-backend-bytes=4294967296")
+	}},
+}
+
+func (l *lab) patchReally(controlPlane map[string]any) {
+	l.t.Helper()
+	l.declare("talos", map[string]any{"patches": map[string]any{"controlPlanes": []any{controlPlane}}})
+}
+
+// staysUp applies a changed configuration to the machine, which does not reboot.
+func (l *lab) staysUp() {
+	l.t.Helper()
+	before := l.bootID()
+	seen := l.upTo("talos-infra-cp-1-apply", true)
+	require.Equal(l.t, "update", seen["talos-infra-cp-1-apply"])
+	require.Equal(l.t, before, l.bootID(), "the machine has rebooted")
+}
+
+// bootID is the id of the machine's boot, as its kernel has it.
+func (l *lab) bootID() string {
+	l.t.Helper()
+	return strings.TrimSpace(l.onNode(realNode, "read", "/proc/sys/kernel/random/boot_id"))
 }
