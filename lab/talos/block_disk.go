@@ -90,9 +90,9 @@ func diskKeys(disks map[string]*vm.Disk) []string {
 }
 
 // diskProto is a disk in the form that the expressions of disk selectors read.
-func diskProto(key string, d *vm.Disk) *blockpb.DiskSpec {
+func diskProto(key string, d *vm.Disk, size uint64) *blockpb.DiskSpec {
 	return &blockpb.DiskSpec{
-		DevPath: deviceName(key), Size: uint64(d.Size), Model: diskModel, Serial: d.Serial, Transport: "virtio",
+		DevPath: deviceName(key), Size: size, Model: diskModel, Serial: d.Serial, Transport: "virtio",
 		SectorSize: 512, IoSize: 512, Symlinks: symlinks(key, d), SubSystem: "/sys/class/block",
 	}
 }
@@ -106,7 +106,7 @@ func (b *boot) publishDisks() {
 		spec := disk.TypedSpec()
 		spec.DevPath, spec.Model, spec.Serial, spec.Transport, spec.SectorSize, spec.IOSize = device, diskModel, d.Serial, "virtio", 512, 512
 		spec.SubSystem, spec.Symlinks = "/sys/class/block", symlinks(key, d)
-		spec.SetSize(uint64(d.Size))
+		spec.SetSize(b.diskSize(key, d))
 		b.res.Put(disk)
 		if d == b.disk {
 			system := block.NewSystemDisk(block.NamespaceName, block.SystemDiskID)
@@ -115,6 +115,19 @@ func (b *boot) publishDisks() {
 		}
 	}
 	b.publishDiscovered()
+}
+
+// diskSize is the size of a disk in bytes, as the kernel sees it.
+func (b *boot) diskSize(key string, d *vm.Disk) uint64 {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	return b.m.diskSize(key, d)
+}
+
+// diskGrown publishes that a disk has grown while the system runs. Volumes that are ready stay as they are until the next boot.
+func (b *boot) diskGrown(key string) {
+	b.printk("%s: detected capacity change", path.Base(deviceName(key)))
+	b.publishDisks()
 }
 
 // disksChanged publishes disks that were plugged in or out while the system runs. A volume that waits for a disk is

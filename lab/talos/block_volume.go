@@ -143,7 +143,14 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	for _, key := range keys {
 		if data, ok := disks[key].Content.(*dataDisk); ok {
 			if i := slices.IndexFunc(data.partitions, func(p partition) bool { return p.label == v.id }); i >= 0 {
-				return deviceName(key), data.partitions[i], i + 1, b.openError(data.partitions[i])
+				if err := b.openError(data.partitions[i]); err != nil {
+					return deviceName(key), data.partitions[i], i + 1, err
+				}
+				if !b.ready[v.id] && i == len(data.partitions)-1 {
+					data.partitions[i].size = grow(data.partitions[i].size, b.freeSpace(key, disks[key]), v.provision, false)
+				}
+				b.isReady(v.id)
+				return deviceName(key), data.partitions[i], i + 1, nil
 			}
 		}
 	}
@@ -157,7 +164,9 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	matched := 0
 	for _, key := range keys {
 		disk := disks[key]
-		matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, disk), "system_disk": disk == b.disk})
+		matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{
+			"disk": diskProto(key, disk, b.m.diskSize(key, disk)), "system_disk": disk == b.disk,
+		})
 		if err != nil {
 			return "", p, 0, fmt.Errorf("error evaluating disk locator: %w", err)
 		}
@@ -165,7 +174,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 			continue
 		}
 		matched++
-		free := freeSpace(disk)
+		free := b.freeSpace(key, disk)
 		if free < cmp.Or(v.provision.MinSize().ValueOrZero(), minUserVolume) {
 			continue
 		}
@@ -183,12 +192,33 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 			p.encryption = v.encryption.Provider()
 		}
 		data.partitions = append(data.partitions, p)
+		b.isReady(v.id)
 		return deviceName(key), p, len(data.partitions), nil
 	}
 	if matched == 0 {
 		return "", p, 0, errors.New("no disks matched selector for volume")
 	}
 	return "", p, 0, fmt.Errorf("no disks matched for volume (%d matched selector): %d have not enough space, 0 have wrong format, 0 have other issues", matched, matched)
+}
+
+// isReady records that a volume is ready. The caller holds the site's mutex.
+func (b *boot) isReady(id string) {
+	if b.ready == nil {
+		b.ready = map[string]bool{}
+	}
+	b.ready[id] = true
+}
+
+// grow returns the size of a partition at the end of its disk after a boot: with the free space, if the volume may grow, up to its largest
+// size. As in Talos, less than 1 MiB is not worth it.
+func grow(size, free uint64, declared configconfig.VolumeProvisioningConfig, byDefault bool) uint64 {
+	if limit := declared.MaxSize().ValueOrZero(); limit > 0 {
+		free = min(free, limit-min(limit, size))
+	}
+	if !declared.Grow().ValueOr(byDefault) || free <= 1<<20 {
+		return size
+	}
+	return size + free
 }
 
 // openError is Talos's error if a user or raw volume that exists could not be opened at boot. The caller holds the site's mutex.
@@ -202,8 +232,8 @@ func (b *boot) openError(p partition) error {
 }
 
 // freeSpace is the space that a new partition can have on a disk. On the disk that Talos is on, EPHEMERAL takes all of
-// it.
-func freeSpace(d *vm.Disk) uint64 {
+// it. The caller holds the site's mutex.
+func (b *boot) freeSpace(key string, d *vm.Disk) uint64 {
 	if installedOn(d) != nil {
 		return 0
 	}
@@ -213,7 +243,8 @@ func freeSpace(d *vm.Disk) uint64 {
 			taken += p.size
 		}
 	}
-	return uint64(d.Size) - min(uint64(d.Size), taken)
+	size := b.m.diskSize(key, d)
+	return size - min(size, taken)
 }
 
 // encryptionError is Talos's error if the machine cannot store a volume's keys in its TPM. The caller holds the site's
@@ -258,8 +289,30 @@ func (b *boot) openSystemVolumes(cfg config.Provider) error {
 		}
 		b.inst.encryption[name] = providerOf(encryption)
 	}
+	b.growEphemeral(cfg)
 	b.opened = cfg
 	return nil
+}
+
+// growEphemeral makes the partition EPHEMERAL at its first boot, and lets it grow at later ones. The caller holds the site's mutex.
+func (b *boot) growEphemeral(cfg config.Provider) {
+	declared, _ := cfg.Volumes().ByName(constants.EphemeralPartitionLabel)
+	size := uint64(0)
+	for key, d := range b.m.disks() {
+		if d == b.disk {
+			size = b.m.diskSize(key, d)
+		}
+	}
+	taken := uint64(partitionTable)
+	for _, p := range systemPartitions(b.inst.ephemeral, b.m.hw.UEFI) {
+		taken += p.size
+	}
+	free := size - min(size, taken)
+	if b.inst.ephemeral > 0 {
+		b.inst.ephemeral = grow(b.inst.ephemeral, free, declared.Provisioning(), true)
+		return
+	}
+	b.inst.ephemeral = min(free, cmp.Or(declared.Provisioning().MaxSize().ValueOrZero(), free))
 }
 
 // mismatch is Talos's error if a volume is not encrypted in the way in which it is to be opened.
@@ -300,13 +353,16 @@ func keysOf(declared configconfig.EncryptionConfig) (kinds []string) {
 // publishSystemVolumes publishes the partitions that the installer creates, and the mount of EPHEMERAL. Talos mounts STATE
 // only while it reads or writes there, and META never.
 func (b *boot) publishSystemVolumes(cfg config.Provider) {
-	device, size := "", uint64(0)
+	device := ""
 	for key, d := range b.m.disks() {
 		if d == b.disk {
-			device, size = deviceName(key), uint64(d.Size)
+			device = deviceName(key)
 		}
 	}
-	for i, v := range systemPartitions(size, b.m.hw.UEFI) {
+	b.site.mu.Lock()
+	partitions := systemPartitions(b.inst.ephemeral, b.m.hw.UEFI)
+	b.site.mu.Unlock()
+	for i, v := range partitions {
 		mount, published := systemMounts[v.label]
 		if !published {
 			continue
@@ -341,8 +397,9 @@ var systemMounts = map[string]block.MountSpec{
 	},
 }
 
-// systemPartitions are the partitions of the system disk as Talos's installer makes them: with UEFI, one to boot from, otherwise GRUB's.
-func systemPartitions(size uint64, uefi bool) []partition {
+// systemPartitions are the partitions of the system disk as Talos's installer makes them: with UEFI, one to boot from, otherwise GRUB's. The
+// last one is EPHEMERAL.
+func systemPartitions(ephemeral uint64, uefi bool) []partition {
 	sizes := quirks.New("").PartitionSizes()
 	out := []partition{{label: constants.EFIPartitionLabel, size: sizes.UKIEFISize(), filesystem: block.FilesystemTypeVFAT}}
 	if !uefi {
@@ -354,11 +411,7 @@ func systemPartitions(size uint64, uefi bool) []partition {
 	}
 	out = append(out, partition{label: constants.MetaPartitionLabel, size: sizes.METASize()},
 		partition{label: constants.StatePartitionLabel, size: sizes.StateSize(), filesystem: block.FilesystemTypeXFS})
-	taken := uint64(partitionTable)
-	for _, p := range out {
-		taken += p.size
-	}
-	return append(out, partition{label: constants.EphemeralPartitionLabel, size: size - min(size, taken), filesystem: block.FilesystemTypeXFS})
+	return append(out, partition{label: constants.EphemeralPartitionLabel, size: ephemeral, filesystem: block.FilesystemTypeXFS})
 }
 
 // partitionTable is what the partition table and the alignment of partitions take of a disk.
@@ -368,17 +421,11 @@ const partitionTable = 2 << 20
 // without XFS's log and without the header of an encrypted volume.
 func (b *boot) ephemeralSpace() uint64 {
 	b.site.mu.Lock()
-	partitions := systemPartitions(uint64(b.disk.Size), b.m.hw.UEFI)
+	size := b.inst.ephemeral
 	b.site.mu.Unlock()
-	size := partitions[len(partitions)-1].size
-	if declared, ok := b.config.Volumes().ByName(constants.EphemeralPartitionLabel); ok {
-		if limit := declared.Provisioning().MaxSize().ValueOrZero(); limit > 0 {
-			size = min(size, limit)
-		}
-		if declared.Encryption() != nil {
-			const luksHeader = 16 << 20
-			size -= min(size, luksHeader)
-		}
+	if declared, ok := b.config.Volumes().ByName(constants.EphemeralPartitionLabel); ok && declared.Encryption() != nil {
+		const luksHeader = 16 << 20
+		size -= min(size, luksHeader)
 	}
 	const minLog, maxLog = 64 << 20, 2 << 30
 	return size - min(size, max(minLog, min(size/2048, maxLog)))
@@ -388,12 +435,13 @@ func (b *boot) ephemeralSpace() uint64 {
 func (b *boot) publishDiscovered() {
 	b.site.mu.Lock()
 	drives := b.m.disks()
-	disks := map[string][]partition{}
+	disks, sizes := map[string][]partition{}, map[string]uint64{}
 	for _, key := range diskKeys(drives) {
 		d := drives[key]
+		sizes[key] = b.m.diskSize(key, d)
 		switch content := d.Content.(type) {
 		case *installation:
-			disks[key] = systemPartitions(uint64(d.Size), b.m.hw.UEFI)
+			disks[key] = systemPartitions(content.ephemeral, b.m.hw.UEFI)
 		case *dataDisk:
 			disks[key] = slices.Clone(content.partitions)
 		default:
@@ -406,7 +454,7 @@ func (b *boot) publishDiscovered() {
 		whole := block.NewDiscoveredVolume(block.NamespaceName, path.Base(device))
 		spec := whole.TypedSpec()
 		spec.Type, spec.DevPath, spec.SectorSize, spec.IOSize = "disk", device, 512, 512
-		spec.SetSize(uint64(drives[key].Size))
+		spec.SetSize(sizes[key])
 		if len(disks[key]) > 0 {
 			spec.Name = "gpt"
 		}

@@ -211,6 +211,35 @@ func TestVolume_KeysInATPMNeedOneAndSecureBoot(t *testing.T) {
 	}
 }
 
+func TestVolume_GrowsWithItsDiskOnlyWhenTheNodeBoots(t *testing.T) {
+	w := newWorld(t)
+	hw := w.hardware(11)
+	hw.Disks["scsi1"] = &vm.Disk{Volume: "fast:disk", Size: 50 << 30}
+	config := w.with(w.config(configmachine.TypeControlPlane, 11), userVolume("data", second))
+	g := w.boots(hw, config)
+	sizes := func() []uint64 { return []uint64{volume(w, 11, "EPHEMERAL").Size, volume(w, 11, "u-data").Size} }
+	before := sizes()
+	g.Grown("scsi0", 30<<30)
+	g.Grown("scsi1", 60<<30)
+	for device, size := range map[string]uint64{"sda": 30 << 30, "sdb": 60 << 30} {
+		w.eventually("the kernel sees the size", func() bool {
+			return resource[*block.Disk](w, 11, block.NamespaceName, device).TypedSpec().Size == size &&
+				resource[*block.DiscoveredVolume](w, 11, block.NamespaceName, device).TypedSpec().Size == size
+		})
+	}
+	_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{
+		Data: w.with(config, userVolume("more", "false")), Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
+	})
+	require.NoError(t, err)
+	require.Equal(t, before, sizes(), "what is ready does not grow")
+
+	require.NoError(t, w.admin(11).Reboot(w.ctx))
+	w.eventually("it reboots", func() bool { return !w.service(11, "apid").Healthy })
+	w.eventually("it is back", func() bool { return w.service(11, "apid").Healthy })
+	require.Equal(t, []uint64{before[0] + 10<<30, before[1] + 10<<30}, sizes())
+	require.Equal(t, before[0]+10<<30, resource[*block.DiscoveredVolume](w, 11, block.NamespaceName, "sda4").TypedSpec().Size)
+}
+
 func TestVolume_AWaitingVolumeTakesADiskThatIsPluggedIn(t *testing.T) {
 	w := newWorld(t)
 	hw := w.hardware(11)

@@ -64,6 +64,7 @@ type boot struct {
 	recovering     *recovery // what the next start of etcd makes its data from; nil: nothing
 	kubeletUp      bool
 	volumes        []string          // ids of the user and raw volumes that are asked for
+	ready          map[string]bool   // those that are ready: they do not change until the next boot
 	downloaded     map[string][]byte // contents of the manifests by URL, by id
 	kubelet        Kubelet           // nil while it does not run
 	static         map[string]*staticPod

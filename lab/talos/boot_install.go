@@ -91,7 +91,8 @@ func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
 	for _, key := range diskKeys(disks) {
 		device := deviceName(key)
 		if selector != nil {
-			matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, disks[key]), "system_disk": false})
+			proto := diskProto(key, disks[key], b.diskSize(key, disks[key]))
+			matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": proto, "system_disk": false})
 			if err != nil {
 				return "", nil, err
 			}

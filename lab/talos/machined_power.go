@@ -71,6 +71,7 @@ func (b *boot) wipe(everything bool, partitions map[string]bool) {
 	if everything || partitions[constants.EphemeralPartitionLabel] {
 		b.inst.etcd, b.inst.joined, b.inst.images, b.inst.written = nil, false, newImages(), nil
 		delete(b.inst.encryption, constants.EphemeralPartitionLabel)
+		b.inst.ephemeral = 0
 	}
 	lost := everything || partitions[constants.StatePartitionLabel]
 	if lost {

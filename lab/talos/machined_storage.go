@@ -20,7 +20,7 @@ func (s *storageServer) Disks(context.Context, *emptypb.Empty) (*storage.DisksRe
 	for _, key := range diskKeys(disks) {
 		disk := disks[key]
 		out.Disks = append(out.Disks, &storage.Disk{
-			DeviceName: deviceName(key), Model: diskModel, Serial: disk.Serial, Size: uint64(disk.Size), Type: storage.Disk_SSD,
+			DeviceName: deviceName(key), Model: diskModel, Serial: disk.Serial, Size: s.b.diskSize(key, disk), Type: storage.Disk_SSD,
 			BusPath: "/pci0000:00/virtio", Subsystem: "/sys/class/block", SystemDisk: disk == s.b.disk,
 		})
 	}

@@ -55,10 +55,11 @@ type guest struct {
 	boot   *boot // nil while no operating system runs
 	off    bool
 	reason string
+	grown  map[string]int64 // sizes of disks that have grown since the power-on, by drive key
 }
 
 func newGuest(s *Site, hw vm.Hardware) *guest {
-	m := &guest{site: s, hw: hw, log: s.cfg.Log.With("vm", hw.Name), done: make(chan struct{})}
+	m := &guest{site: s, hw: hw, log: s.cfg.Log.With("vm", hw.Name), done: make(chan struct{}), grown: map[string]int64{}}
 	m.plugged.Store(&hw.Disks)
 	m.ctx, m.powerOff = context.WithCancel(s.ctx)
 	return m
@@ -196,8 +197,20 @@ func (m *guest) Shutdown(ctx context.Context) error {
 // Done implements vm.Guest.
 func (m *guest) Done() <-chan struct{} { return m.done }
 
-// Grown implements vm.Guest. A simulated node sees the size of a disk at its next power-on.
-func (m *guest) Grown(string, int64) {}
+// Grown implements vm.Guest. The kernel sees the size at once, Talos uses the space at its next boot.
+func (m *guest) Grown(key string, size int64) {
+	m.site.mu.Lock()
+	defer m.site.mu.Unlock()
+	m.grown[key] = size
+	if b := m.boot; b != nil {
+		m.site.wg.Go(func() { b.diskGrown(key) })
+	}
+}
+
+// diskSize is the size of a disk in bytes, as the kernel sees it. The caller holds the site's mutex.
+func (m *guest) diskSize(key string, d *vm.Disk) uint64 {
+	return uint64(max(d.Size, m.grown[key]))
+}
 
 // Moved implements vm.Guest. The guest does not notice.
 func (m *guest) Moved(host string) {
