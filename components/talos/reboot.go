@@ -30,14 +30,43 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 		if len(update.Reboots(change)) == 0 {
 			return nil
 		}
-		return func(ctx context.Context, _ access, node turn.Node) (turn.Change, bool, error) {
-			if update.IsStopped(ctx) {
-				t.say(node.Name + ": takes no turn, because its VM is stopped")
-				return turn.Change{}, false, nil
-			}
-			return turn.Change{Node: node, Drains: true}, true, nil // whether it rebooted is over when the provider has ended
-		}
+		return t.updates(update, update.Grows(change))
 	}, append(update.Before, announce)...)
+}
+
+// updates plans an update for which the hypervisor may reboot a machine, and after which these disks are bigger.
+func (t *turns) updates(update machines.Update, grows []string) plan {
+	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
+		if update.IsStopped(ctx) {
+			t.say(node.Name + ": takes no turn, because its VM is stopped")
+			return turn.Change{}, false, nil
+		}
+		change := turn.Change{Node: node, Drains: true} // whether it rebooted is over when the provider has ended
+		if len(grows) > 0 {
+			change.Reboots, change.After = true, t.rebootsFor(on, node, grows)
+		}
+		return change, true, nil
+	}
+}
+
+// rebootsFor reboots a node for its bigger disks, unless the provider has rebooted the VM: Talos lets partitions grow when it boots.
+func (t *turns) rebootsFor(on access, node turn.Node, disks []string) func(ctx context.Context, boot string) error {
+	return func(ctx context.Context, boot string) error {
+		var seen turn.Machine
+		err := t.engine.Until(ctx, t.Lifecycle.ReturnTimeout.Duration, 0, node.Name+"'s answer", func(ctx context.Context) (string, error) {
+			var err error
+			if seen, err = on.Machine(ctx, node); err != nil {
+				return "its Talos API does not answer: " + err.Error(), nil
+			}
+			return "", nil
+		})
+		if err != nil || seen.Boot != boot {
+			return err
+		}
+		t.say(fmt.Sprintf("%s: reboots, because Talos uses the space of a bigger disk (%s) from its next boot on", node.Name,
+			strings.Join(disks, ", ")))
+		return on.Reboot(ctx, node)
+	}
 }
 
 // announcement says how a machine is rebooted.

@@ -280,6 +280,32 @@ func TestTurns_BeginBeforeAnUpdateAndEndAfterIt(t *testing.T) {
 	})
 }
 
+func TestTurns_ANodeRebootsForABiggerDiskUnlessTheProviderHasRebootedIt(t *testing.T) {
+	for name, one := range map[string]struct {
+		grows   []string
+		reboots bool // the provider has rebooted it
+		want    []string
+	}{
+		"changed while it runs":       {grows: []string{"scsi0"}, want: []string{"cordon infra-cp-1", "reboot infra-cp-1", "uncordon infra-cp-1"}},
+		"rebooted by the provider":    {grows: []string{"scsi0"}, reboots: true, want: []string{"cordon infra-cp-1", "uncordon infra-cp-1"}},
+		"a change without a big disk": {want: []string{"cordon infra-cp-1", "uncordon infra-cp-1"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{boots: map[string]int{}}
+			turns := turnsOf(t, on)
+			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+			require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.updates(machines.Update{
+				IsStopped: func(context.Context) bool { return false },
+			}, one.grows)))
+			if one.reboots {
+				on.boots["infra-cp-1"]++
+			}
+			require.NoError(t, turns.end(t.Context(), "urn:1"))
+			assert.Equal(t, one.want, on.log, name)
+		})
+	}
+}
+
 func TestTurns_AFailedUpdateEndsTheTurnsOfAllOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{}

@@ -97,6 +97,8 @@ type Update struct {
 
 	// Reboots returns the changed inputs for which the hypervisor reboots the machine; none means that the update takes no turn.
 	Reboots func(*pulumi.ResourceHookArgs) []string
+	// Grows returns the disks that become bigger, whose space the machine uses after a reboot only. The hypervisor may not reboot it.
+	Grows func(*pulumi.ResourceHookArgs) []string
 	// IsStopped reports whether the machine is off: then no node is interrupted.
 	IsStopped func(context.Context) bool
 }

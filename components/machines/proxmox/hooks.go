@@ -39,7 +39,7 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 		return nil, err
 	}
 	hooks, err := m.turns.Hooks(ctx, machines.Update{
-		Resource: name, Node: node, Before: []*pulumi.ResourceHook{move}, Reboots: reboots,
+		Resource: name, Node: node, Before: []*pulumi.ResourceHook{move}, Reboots: reboots, Grows: grows,
 		IsStopped: func(ctx context.Context) bool {
 			stopped, err := reclaim.Stopped(ctx, api, node.VMID)
 			return err == nil && stopped
@@ -73,6 +73,11 @@ func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.R
 // reboots returns the inputs whose change may reboot the VM.
 func reboots(change *pulumi.ResourceHookArgs) []string {
 	return vmchange.Rebooting(mappable(change.OldInputs), mappable(change.NewInputs))
+}
+
+// grows returns the disks that become bigger.
+func grows(change *pulumi.ResourceHookArgs) []string {
+	return vmchange.Grown(mappable(change.OldInputs), mappable(change.NewInputs))
 }
 
 // mappable returns properties as plain values, without secrets and outputs around them.

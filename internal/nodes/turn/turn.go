@@ -116,14 +116,15 @@ type Engine struct {
 // Change is a change of one node.
 type Change struct {
 	Node    Node
-	Quiet   bool                        // interrupts no pod: the node is neither cordoned nor drained
-	Awaits  Awaited                     // what must be so before the turn begins
-	Unready bool                        // the Node object was not Ready before, or nobody could say: it need not be so afterwards
-	Drains  bool                        // evict the pods before
-	Reboots bool                        // the node comes back with another boot id
-	Act     func(context.Context) error // makes the change, or starts it; for Take and Start
-	Trial   Check                       // what is missing beside it until Start returns; optional
-	Check   Check                       // what is missing beside all that a node in service must have; optional
+	Quiet   bool                                // interrupts no pod: the node is neither cordoned nor drained
+	Awaits  Awaited                             // what must be so before the turn begins
+	Unready bool                                // the Node object was not Ready before, or nobody could say: it need not be so afterwards
+	Drains  bool                                // evict the pods before
+	Reboots bool                                // the node comes back with another boot id
+	Act     func(context.Context) error         // makes the change, or starts it; for Take and Start
+	After   func(context.Context, string) error // completes the change after the update; gets the id of the boot before; optional
+	Trial   Check                               // what is missing beside it until Start returns; optional
+	Check   Check                               // what is missing beside all that a node in service must have; optional
 }
 
 // Awaited is what a node waits for before its turn, beside the turns of others.
@@ -214,6 +215,11 @@ func (t *Turn) End(ctx context.Context) error {
 
 func (t *Turn) end(ctx context.Context) error {
 	e, node := t.engine, t.change.Node
+	if t.change.After != nil {
+		if err := t.change.After(ctx, t.boot); err != nil {
+			return fmt.Errorf("%s stays cordoned: %w; no other node is changed. Mend it, and run up again", node.Name, err)
+		}
+	}
 	if err := e.awaitBack(ctx, t.change, t.boot); err != nil {
 		return err
 	}

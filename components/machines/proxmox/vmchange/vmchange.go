@@ -9,6 +9,7 @@
 package vmchange
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -57,6 +58,30 @@ var DiskProperties = []string{"datastoreId", "discard", "fileFormat", "interface
 
 func equalDisks(before, after map[string]any, input string) bool {
 	return equal(declared(before[input]), declared(after[input]))
+}
+
+// Grown returns the interfaces of the disks that become bigger, such as scsi0.
+func Grown(before, after map[string]any) []string {
+	var grown []string
+	was := sizes(before)
+	for _, disk := range slices.Sorted(maps.Keys(was)) {
+		if sizes(after)[disk] > was[disk] {
+			grown = append(grown, disk)
+		}
+	}
+	return grown
+}
+
+// sizes returns the sizes of a VM's disks, in GiB, by their interfaces.
+func sizes(inputs map[string]any) map[string]float64 {
+	list, _ := inputs["disks"].([]any)
+	sizes := map[string]float64{}
+	for _, item := range list {
+		disk, _ := item.(map[string]any)
+		name, _ := disk["interface"].(string)
+		sizes[name], _ = disk["size"].(float64)
+	}
+	return sizes
 }
 
 // declared returns what is declared of each disk.

@@ -1,6 +1,7 @@
 package vmchange
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -74,6 +75,20 @@ func TestRebooting_TakesNoDefaultOfAnotherReleaseForAChange(t *testing.T) {
 	stated := newer()
 	stated["cpu"] = map[string]any{"__defaults": []any{}, "cores": 4.0, "numa": false}
 	assert.Empty(t, Rebooting(newer(), stated), "a default that is stated now")
+}
+
+func TestGrown_NamesTheDisksThatBecomeBigger(t *testing.T) {
+	disks := func(sizes ...float64) map[string]any {
+		var list []any
+		for i, size := range sizes {
+			list = append(list, map[string]any{"interface": fmt.Sprintf("scsi%d", i), "size": size})
+		}
+		return map[string]any{"disks": list}
+	}
+	assert.Equal(t, []string{"scsi0", "scsi2"}, Grown(disks(20, 50, 50), disks(30, 50, 60, 10)))
+	assert.Empty(t, Grown(disks(20, 50), disks(20, 50, 10)), "Talos takes a new disk while it runs")
+	assert.Empty(t, Grown(disks(20, 50), disks(10)))
+	assert.Empty(t, Grown(nil, disks(20)))
 }
 
 func TestReplaces_NamesNoChangeThatTheProviderMakesInPlace(t *testing.T) {
