@@ -158,6 +158,32 @@ func TestFail_UncordonsAndEndsAllOtherTurnsAtOnce(t *testing.T) {
 	})
 }
 
+func TestFail_LeavesANodeCordonedThatDoesNotRunAsBefore(t *testing.T) {
+	for name, one := range map[string]struct {
+		change func(*fake)
+		want   string // what the error says beside the reason; "" means that the node is schedulable again
+	}{
+		"as before":       {change: func(*fake) {}},
+		"off":             {func(f *fake) { f.down["worker-1"] = errors.New("no route") }, "its Talos API does not answer: no route"},
+		"shuts down":      {func(f *fake) { f.machines["worker-1"].Stage = "shutting down" }, "the machine is shutting down"},
+		"another boot":    {func(f *fake) { f.machines["worker-1"].Boot = "2" }, "it has rebooted"},
+		"kubelet is sick": {change: func(f *fake) { f.machines["worker-1"].Services["kubelet"] = Service{State: running, Known: true} }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, 2, 2)
+			q.ask(t, "worker-1")
+			require.Equal(t, []string{"worker-1"}, q.began(time.Minute), name)
+			q.with(func() { one.change(q.fake) })
+			err := q.turns["worker-1"].Fail(t.Context(), errors.New("timeout of the task"))
+			require.ErrorContains(t, err, "worker-1: timeout of the task", name)
+			assert.Equal(t, one.want != "", q.fake.nodes["worker-1"].Unschedulable, name)
+			if one.want != "" {
+				require.ErrorContains(t, err, "worker-1 stays cordoned: "+one.want+"; the next run uncordons it once it is healthy", name)
+			}
+		})
+	}
+}
+
 func TestEnd_OfANodeThatIsNotBackEndsAllOtherTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 2, 1)

@@ -168,7 +168,7 @@ func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
 	}
 	t := &Turn{engine: e, change: c, boot: e.boot(ctx, c.Node)}
 	if err := t.prepare(ctx); err != nil {
-		return nil, t.Fail(ctx, err)
+		return nil, t.leave(err, e.undo(ctx, c))
 	}
 	e.Say("%s: is changed", c.Node.Name)
 	return t, nil
@@ -232,12 +232,41 @@ func (t *Turn) end(ctx context.Context) error {
 	return nil
 }
 
-// Fail gives back the turn of a node that was not changed, for a reason. The node is schedulable again, and no other one gets a turn. It
-// returns the reason with the node's name.
+// Fail gives back the turn of a node whose change has failed, for a reason. The node is schedulable again if it runs as before. If it may
+// be half changed, it stays cordoned until a later run finds it healthy. No other node gets a turn. It returns the reason with the node's
+// name.
 func (t *Turn) Fail(ctx context.Context, why error) error {
-	err := errors.Join(fmt.Errorf("%s: %w", t.change.Node.Name, why), t.engine.undo(ctx, t.change))
+	e, node := t.engine, t.change.Node
+	if problem := t.altered(ctx); problem != "" {
+		return t.leave(why, fmt.Errorf("%s stays cordoned: %s; the next run uncordons it once it is healthy", node.Name, problem))
+	}
+	return t.leave(why, e.undo(ctx, t.change))
+}
+
+// leave gives the turn back for a reason, and returns it with the node's name and what else is to be said.
+func (t *Turn) leave(why, more error) error {
 	t.engine.give(t.change.Node, true)
-	return err
+	return errors.Join(fmt.Errorf("%s: %w", t.change.Node.Name, why), more)
+}
+
+// altered returns why a cordoned node does not run as before its change; "" if it does, and for a node that did not answer before either.
+func (t *Turn) altered(ctx context.Context) string {
+	if t.change.Quiet {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	switch machine, err := t.engine.Cluster.Machine(ctx, t.change.Node); {
+	case t.boot == "":
+		return ""
+	case err != nil:
+		return "its Talos API does not answer: " + err.Error()
+	case machine.Boot != t.boot:
+		return "it has rebooted"
+	case machine.Stage != stageRunning:
+		return machine.StageProblem()
+	}
+	return ""
 }
 
 // prepare cordons and drains the node. The only control plane of a cluster without a working API server is changed all the same, because
