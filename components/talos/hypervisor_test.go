@@ -53,7 +53,7 @@ func TestTalosCluster_RemembersTheHostsBeforeItDownloadsImagesAndShowsConfigurat
 	}
 	for _, hook := range r.Hooks() {
 		compares := hook.Name == "infra-hosts" || hook.Name == "infra-retire" ||
-			strings.HasSuffix(hook.Name, "-move") || strings.HasSuffix(hook.Name, "-reboot")
+			strings.HasSuffix(hook.Name, "-disks") || strings.HasSuffix(hook.Name, "-move") || strings.HasSuffix(hook.Name, "-reboot")
 		assert.Equal(t, compares, hook.OnDryRun,
 			"%s: a preview is offline, and shows which moves and removals are refused and what reboots", hook.Name)
 	}

@@ -49,7 +49,7 @@ func TestTalosCluster_UpdatesMachinesAndConfigurationsInTurns(t *testing.T) {
 		switch reg.Type {
 		case typeVM:
 			name := strings.TrimSuffix(reg.Name, "-vm")
-			assert.Equal(t, []string{name + "-move", name + "-reboot", name + "-vm-turn"}, hooks.GetBeforeUpdate(),
+			assert.Equal(t, []string{name + "-disks", name + "-move", name + "-reboot", name + "-vm-turn"}, hooks.GetBeforeUpdate(),
 				"an error after the turn has begun would leave it open")
 		case typeApply:
 			assert.Equal(t, []string{reg.Name + "-turn"}, hooks.GetBeforeUpdate())

@@ -1,12 +1,17 @@
 package proxmox
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
 )
 
 // cdDrive is the CD drive with the boot image. Before qemu-server 8.0.7, a q35 machine with ide1 or ide3 does not start; ide2 is the
@@ -42,6 +47,30 @@ func disk(index int, datastore string, size int) vm.VirtualMachineDiskArgs {
 		Discard:     pulumi.String("on"),
 		Ssd:         pulumi.Bool(true),
 	}
+}
+
+// refuseDisks returns an error for each disk of a VM that would become smaller, which Proxmox VE refuses, or that is not declared: the
+// provider would take it out of the running VM. stored are the inputs of the VM in the state.
+func refuseDisks(node cluster.Machine, stored map[string]any) error {
+	pool, _, _ := strings.Cut(node.Path, ".")
+	declared, paths := map[string]int{"scsi0": node.Disk.GiB()}, map[string]string{"scsi0": pool + ".disk"}
+	for i, data := range node.DataDisks {
+		name := fmt.Sprintf("scsi%d", i+1)
+		declared[name], paths[name] = data.Size.GiB(), fmt.Sprintf("%s.dataDisks[%d].size", pool, i)
+	}
+	was := vmchange.Disks(stored)
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		switch size, exists := declared[name]; {
+		case !exists:
+			problems = append(problems, fmt.Errorf("%s.dataDisks: %s has a disk %s of %gGiB, which is not declared; declare it, or detach it "+
+				"in Proxmox VE and run pulumi refresh, or raise the node's generation, which replaces the machine", pool, node.Name, name, was[name]))
+		case float64(size) < was[name]:
+			problems = append(problems, fmt.Errorf("%s: %dGiB is smaller than the disk %s of %s, and a disk only grows; write %gGiB, "+
+				"or raise the node's generation, which replaces the machine", paths[name], size, name, node.Name, was[name]))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // ignoredDiskProperties returns the disk properties whose changes are ignored. The provider's default for an unset speed differs

@@ -20,7 +20,8 @@ import (
 // Before a creation, the VM of an interrupted creation is removed: that VM is not in the state, and its id is taken. This hook runs
 // neither in previews nor for a VM that is in the state.
 //
-// Before an update, a move to another Proxmox node is checked, in previews too, and prepared; and an update that reboots the machine waits
+// Before an update, disks that would become smaller or disappear are refused, in previews too; a move to another Proxmox node is checked, in
+// previews too, and prepared; and an update that reboots the machine waits
 // for the turn of its node, which ends after the update.
 //
 // created is set once nothing is in the way of a creation, which then follows.
@@ -38,8 +39,14 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 	if err != nil {
 		return nil, err
 	}
+	keep, err := ctx.RegisterResourceHook(m.NameOf(node.Name, "disks"), func(change *pulumi.ResourceHookArgs) error {
+		return refuseDisks(node, mappable(change.OldInputs))
+	}, &pulumi.ResourceHookOptions{OnDryRun: true})
+	if err != nil {
+		return nil, err
+	}
 	hooks, err := m.turns.Hooks(ctx, machines.Update{
-		Resource: name, Node: node, Before: []*pulumi.ResourceHook{move}, Reboots: reboots, Grows: grows,
+		Resource: name, Node: node, Before: []*pulumi.ResourceHook{keep, move}, Reboots: reboots, Grows: grows,
 		IsStopped: func(ctx context.Context) bool {
 			stopped, err := reclaim.Stopped(ctx, api, node.VMID)
 			return err == nil && stopped

@@ -63,17 +63,17 @@ func equalDisks(before, after map[string]any, input string) bool {
 // Grown returns the interfaces of the disks that become bigger, such as scsi0.
 func Grown(before, after map[string]any) []string {
 	var grown []string
-	was := sizes(before)
+	was, is := Disks(before), Disks(after)
 	for _, disk := range slices.Sorted(maps.Keys(was)) {
-		if sizes(after)[disk] > was[disk] {
+		if is[disk] > was[disk] {
 			grown = append(grown, disk)
 		}
 	}
 	return grown
 }
 
-// sizes returns the sizes of a VM's disks, in GiB, by their interfaces.
-func sizes(inputs map[string]any) map[string]float64 {
+// Disks returns the sizes of a VM's disks in GiB, by their interfaces, such as scsi0.
+func Disks(inputs map[string]any) map[string]float64 {
 	list, _ := inputs["disks"].([]any)
 	sizes := map[string]float64{}
 	for _, item := range list {
