@@ -29,8 +29,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// The files in testdata/real/1.12 are answers of a real control plane (Talos 1.12.6, BIOS, one disk, no CNI, with the virtual IP), one file
-// a resource type. They are recorded anew by
+// The files in testdata/real/1.12 are answers of a real control plane (Talos 1.12.6, the VM that Slipway declares, one disk, a network
+// plug-in, with the virtual IP), one file a resource type. They are recorded anew from the machine of make real-talos by
 //
 //	go -C lab test ./talos -run TestReal_ANode -record TALOSCONFIG -node ADDRESS
 var (
@@ -172,10 +172,10 @@ func recordReal(t *testing.T, kinds map[string]answer) {
 func likeTheReal(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.kube.set(func() { w.kube.noCNI = true })
 	hw := w.hardware(11)
-	hw.UEFI = false
-	hw.UUID, hw.CloudInit.Instance, hw.CloudInit.DNS = "00000000-0000-0000-0000-000000000001", "vm1", []netip.Addr{w.addr(1)}
+	hw.Q35, hw.UUID = true, fmt.Sprint(recordedOf(t, "systeminformations", "uuid"))
+	hw.Disks["scsi0"].Size = 40 << 30
+	hw.CloudInit.Instance, hw.CloudInit.DNS = fmt.Sprint(recordedOf(t, "platformmetadatas", "instanceId")), []netip.Addr{w.addr(1)}
 	hw.CloudInit.Gateways = hw.CloudInit.DNS
 	w.boots(hw, w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16"}
@@ -184,6 +184,16 @@ func likeTheReal(t *testing.T) *world {
 	w.stage(11, talos.StageRunning)
 	w.eventually("it has the virtual IP", func() bool { return w.status(11).VIP })
 	return w
+}
+
+// recordedOf is a field of the first answer in a recorded file.
+func recordedOf(t *testing.T, file, field string) any {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(realAnswers, file+".yaml"))
+	require.NoError(t, err)
+	spec, _ := readAnswers(t, data)[0].Spec.(map[string]any)
+	require.Contains(t, spec, field)
+	return spec[field]
 }
 
 func TestReal_ANodeAnswersAsARealOneExceptWhereSaid(t *testing.T) {
@@ -208,12 +218,11 @@ func TestReal_ANodeAnswersAsARealOneExceptWhereSaid(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal(data, &known))
 
 	w := likeTheReal(t)
-	identity, _ := kinds[filepath.Join(realAnswers, "identities.yaml")].Spec.(map[string]any)
 	octets := w.net.As4()
 	alike := strings.NewReplacer(fmt.Sprintf("%d.%d.%d.", octets[0], octets[1], octets[2]), "10.25.11.", node(11), "infra-cp-1",
 		"vm-11", "infra-cp-1", "v1.12.7", "v1.12.6",
 		resource[*clusterres.Identity](w, 11, clusterres.NamespaceName, clusterres.LocalIdentity).TypedSpec().NodeID,
-		fmt.Sprint(identity["nodeId"]))
+		fmt.Sprint(recordedOf(t, "identities", "nodeId")), strings.ToLower(mac(11)), "bc:24:11:00:01:11")
 	for _, file := range files {
 		kind := kinds[file].Metadata.Type
 		text, err := yaml.Marshal(ask(w.ctx, t, w.admin(11).COSI, kinds[file].Metadata.Namespace, kind))
