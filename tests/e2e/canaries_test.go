@@ -70,6 +70,7 @@ func noSecrets(t *testing.T, l *lab) {
 	w.files(filepath.Join(l.home(), "state"))
 	w.files(filepath.Join(l.home(), "logs"))
 	w.files(filepath.Join(l.home(), "project"))
+	w.files(filepath.Join(l.home(), "pulumi", "logs"))
 	w.files(w.folder)
 	logs, err := filepath.Glob(filepath.Join(l.home(), "clusters", "*", "*", "logs"))
 	require.NoError(t, err)

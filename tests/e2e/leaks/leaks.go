@@ -4,12 +4,14 @@ package leaks
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -132,8 +134,8 @@ func (s *Secrets) Search(place string, text []byte) []Leak {
 	return leaks
 }
 
-// Files searches all regular files below a folder, and returns their number. A folder without a file is an error: the search would be of
-// no use. So is a file that cannot be read, unless it was deleted meanwhile.
+// Files searches all regular files below a folder, and what is compressed in them with gzip. It returns their number. A folder without a
+// file is an error: the search would be of no use. So is a file that cannot be read, unless it was deleted meanwhile.
 func (s *Secrets) Files(folder string) (leaks []Leak, files int, err error) {
 	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -145,12 +147,24 @@ func (s *Secrets) Files(folder string) (leaks []Leak, files int, err error) {
 		}
 		files++
 		leaks = append(leaks, s.Search(path, text)...)
+		leaks = append(leaks, s.Search(path, uncompressed(text))...)
 		return nil
 	})
 	if err == nil && files == 0 {
 		err = fmt.Errorf("%s: has no file to search", folder)
 	}
 	return leaks, files, err
+}
+
+// uncompressed returns what is in a file of gzip; nil if the file is none. A program that still writes the file, or was killed, has left a
+// part of it, which is returned as far as it goes.
+func uncompressed(file []byte) []byte {
+	reader, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return nil
+	}
+	text, _ := io.ReadAll(reader)
+	return text
 }
 
 func ignoreDeleted(err error, path, folder string) error {

@@ -1,6 +1,8 @@
 package leaks
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
@@ -105,6 +107,21 @@ func TestFiles_FindsACanaryAndFailsWithoutAFileToSearch(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, leaks, 1)
 	assert.Contains(t, leaks[0].Place, "state")
+}
+
+func TestFiles_FindsACanaryInACompressedFileThatIsNotComplete(t *testing.T) {
+	s, folder := secrets(t), t.TempDir()
+	var file bytes.Buffer
+	writer := gzip.NewWriter(&file)
+	_, err := writer.Write([]byte(planted()["json"]))
+	require.NoError(t, err)
+	require.NoError(t, writer.Flush()) // and not closed: as a log whose program was killed
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "log"), file.Bytes(), 0o600))
+	leaks, files, err := s.Files(folder)
+	require.NoError(t, err)
+	assert.Equal(t, 1, files)
+	require.Len(t, leaks, 1)
+	assert.Contains(t, leaks[0].Place, "log")
 }
 
 func TestProcesses_FindACanaryInArgumentsAndInTheEnvironment(t *testing.T) {
