@@ -182,15 +182,31 @@ type Operator struct {
 	// renovate: datasource=docker depName=ghcr.io/controlplaneio-fluxcd/charts/flux-operator
 	Version string `json:"version" form:"chart-version" default:"0.59.0"`
 	// Values of one's own for the chart, under its own keys. They must contain no secrets. The chart refuses keys that it does not
-	// know when it is installed.
+	// know when it is installed. Its web page is off unless `web.enabled` is set here: the page shows everything of Flux without a login.
 	Values ChartValues `json:"values" example:"{logLevel: debug}"`
+}
+
+// operatorValues is the part of the chart's values that Slipway sets.
+type operatorValues struct {
+	Web enabled `json:"web"`
+}
+
+// defaults returns the values that Slipway sets; nil if the user decides on them, or if the chart does not know them. The chart's web page
+// shows every pod of the cluster all objects of Flux, without a login. Charts before 0.36 have none, and refuse its values.
+func (o Operator) defaults() any {
+	values, _ := o.Values.Tree()
+	web, _ := values["web"].(map[string]any)
+	if _, given := web["enabled"]; given || olderThan(o.Version, 0, 36) {
+		return nil
+	}
+	return operatorValues{}
 }
 
 // Service returns flux-operator's release.
 func (o Operator) Service() Service {
 	return Service{
 		Key: "gitops.operator", Name: "flux-operator", Namespace: FluxNamespace, Chart: o.Chart, Version: o.Version,
-		UserValues: o.Values, Owner: o.Owner,
+		Values: o.defaults(), UserValues: o.Values, Owner: o.Owner,
 	}
 }
 

@@ -101,7 +101,8 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		return nil, err
 	}
 	after := args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings}))
-	values, err := args.GitOps.Operator.Values.Tree()
+	service := args.GitOps.Operator.Service()
+	values, err := service.UserValues.MergedInto(service.Values)
 	if err != nil {
 		return nil, err
 	}

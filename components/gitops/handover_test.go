@@ -106,12 +106,28 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 	assert.Equal(t, map[string]any{"reconcile.fluxcd.io/watch": "Enabled"}, settings.Input("metadata.labels"), "Flux applies a change at once")
 }
 
-func TestGitOpsHandover_PassesTheUsersValuesToTheOperator(t *testing.T) {
-	rec := &mocks.Recorder{}
-	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
-		a.GitOps.Operator.Values = cluster.ChartValues(`{"logLevel":"debug"}`)
-	}))
-	assert.Equal(t, map[string]any{"logLevel": "debug"}, rec.Resource(t, "infra-gitops-operator").Input("values"))
+func TestGitOpsHandover_TheOperatorHasNoWebPageUnlessTheUserWantsOne(t *testing.T) {
+	off := map[string]any{"enabled": false}
+	for name, test := range map[string]struct {
+		version, given string
+		values         any
+	}{
+		"nothing":                {values: map[string]any{"web": off}},
+		"another value":          {given: `{"logLevel":"debug"}`, values: map[string]any{"logLevel": "debug", "web": off}},
+		"another value of it":    {given: `{"web":{"config":{}}}`, values: map[string]any{"web": map[string]any{"enabled": false, "config": map[string]any{}}}},
+		"the page":               {given: `{"web":{"enabled":true}}`, values: map[string]any{"web": map[string]any{"enabled": true}}},
+		"a chart that has none":  {version: "0.35.0"},
+		"a chart with the value": {version: "0.36.0", values: map[string]any{"web": off}},
+	} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+			a.GitOps.Operator.Values = cluster.ChartValues(test.given)
+			if test.version != "" {
+				a.GitOps.Operator.Version = test.version
+			}
+		}), name)
+		assert.Equal(t, test.values, rec.Resource(t, "infra-gitops-operator").Input("values"), name)
+	}
 }
 
 func TestGitOpsHandover_SyncsTheClustersFolderWithItsSettings(t *testing.T) {

@@ -17,7 +17,11 @@ import (
 func (a *GitOpsHandoverArgs) owned() []helm.Owned {
 	all := append([]helm.Owned{}, a.Owned...)
 	if a.GitOps.Operator.Owner == cluster.OwnerFlux {
-		all = append(all, helm.Owned{Name: operatorName, Values: pulumi.Map{}}) // Slipway sets no value of its chart
+		values, err := cluster.ChartValues(nil).MergedInto(a.GitOps.Operator.Service().Values)
+		if err != nil {
+			panic("gitops: flux-operator's own values cannot be written: " + err.Error())
+		}
+		all = append(all, helm.Owned{Name: operatorName, Values: pulumi.ToMap(values)})
 	}
 	return all
 }

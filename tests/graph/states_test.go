@@ -257,6 +257,7 @@ var ofSecrets = []string{
 
 // intended are changes of what exists that a release makes on purpose, in place.
 var intended = []string{
+	"kubernetes:helm.sh/v3:Release gitops-operator: values.web: was <nil>, is map[enabled:false]",
 	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
 	"kubernetes:core/v1:Secret cilium-mesh-local: metadata.annotations.helm.sh/resource-policy: was <nil>, is keep",
 	"kubernetes:helm.sh/v3:Release cilium-release: values.clustermesh.apiserver.tls.",
