@@ -32,7 +32,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/google/cel-go v0.27.0 // indirect
+require github.com/google/cel-go v0.27.0
 
 require (
 	cel.dev/expr v0.25.1 // indirect

@@ -43,6 +43,7 @@ type Cluster struct {
 	Readiness   Readiness   `json:"readiness"`
 	Lifecycle   Lifecycle   `json:"lifecycle"`
 	Storage     Storage     `json:"storage"`
+	Checks      []Check     `json:"checks"`
 
 	Providers SecretProviders `json:"secrets"`
 
@@ -93,6 +94,7 @@ func (c *Cluster) check(findings *Findings) {
 	secretsCheck{findings, c.Providers, c.Secrets}.secrets()
 	c.Mesh.check(c.Stack, c.Cilium, c.MeshCA, findings)
 	storageCheck{findings, c}.storage()
+	c.checkChecks(findings)
 }
 
 // derive sets the defaults that follow other keys.

@@ -40,6 +40,7 @@ type chain struct {
 	handover   *handover            // nil if the stack does not hand over
 	storage    *readiness.LaterGate // waits until pods get volumes; nil without declared classes and drivers
 	mesh       *readiness.LaterGate // waits until the cluster is connected with its peers; nil without peers
+	checks     *readiness.LaterGate // waits until the declared checks hold; nil without checks
 }
 
 // deploy registers all components in order, and the outputs. beside are the stacks with a file in the checkout.
@@ -65,6 +66,7 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) err
 		c.handOver,
 		c.awaitStorage,
 		c.awaitMesh,
+		c.awaitChecks,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -233,6 +235,14 @@ func (c *chain) awaitStorage() (err error) {
 func (c *chain) awaitMesh() (err error) {
 	if c.Mesh.IsMember() {
 		c.mesh, err = readiness.NewMeshGate(c.ctx, steps.Mesh, c.meshGate(), c.afterGate())
+	}
+	return err
+}
+
+// awaitChecks waits until the objects of the declared checks exist, and the checks hold. Flux may have applied them.
+func (c *chain) awaitChecks() (err error) {
+	if len(c.Checks) > 0 {
+		c.checks, err = readiness.NewChecksGate(c.ctx, steps.Checks, c.checksGate(), c.afterGate())
 	}
 	return err
 }

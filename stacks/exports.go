@@ -31,6 +31,9 @@ func (c *chain) outputs() pulumi.Map {
 	if c.storage != nil {
 		outputs[contract.StorageSpec], outputs[contract.StorageReport] = c.storage.Spec, c.storage.Report
 	}
+	if c.checks != nil {
+		outputs[contract.ChecksSpec], outputs[contract.ChecksReport] = c.checks.Spec, c.checks.Report
+	}
 	if certificate := c.foundation.SealedSecretsCert; certificate != nil {
 		outputs[contract.SealedSecretsCert] = certificate
 	}

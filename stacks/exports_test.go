@@ -34,6 +34,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 		c.Storage.Provider, c.GitOps.Settings = "other", map[string]string{cluster.DomainSetting: "infra.home.arpa"}
 		c.Network.IPv6 = &cluster.IPv6{LoadBalancers: &cluster.IPv6LoadBalancers{}}
 		c.storage = &readiness.LaterGate{Report: text, Spec: text}
+		c.checks = &readiness.LaterGate{Report: text, Spec: text}
 		c.mesh = &readiness.LaterGate{Report: text, Spec: text}
 		got := c.outputs()
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/readiness"
+	"github.com/slipway-platform/slipway/internal/health/own"
 )
 
 // machinesGate covers the machines that are created before Cilium.
@@ -53,9 +54,22 @@ func (c *chain) storageGate() *readiness.StorageGateArgs {
 	}
 }
 
-// verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change.
+// checksGate covers the declared checks. It comes after the handover, because Flux may bring what they judge.
+func (c *chain) checksGate() *readiness.ChecksGateArgs {
+	lifetime := c.after(c.gate)
+	if c.handover != nil {
+		lifetime = c.after(c.gate, c.handover)
+	}
+	return &readiness.ChecksGateArgs{
+		Steps: c.steps(), Lifetime: lifetime, Declared: own.Spec{Checks: c.Checks}, Machines: c.talos.Machines(),
+		Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(nil),
+	}
+}
+
+// verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change. Before Cilium runs, nothing of the user's
+// does: only such a gate covers the declared checks.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
-	args.Cilium = c.network.Expected()
+	args.Cilium, args.Checks = c.network.Expected(), c.Checks
 	maps.Copy(args.Verifies, c.network.Verifies())
 }
 

@@ -24,6 +24,32 @@ var cases = map[string]struct{ valid, wrong []string }{
 		valid: []string{"rook-ceph.rbd.csi.ceph.com", "local", "a.b-c"},
 		wrong: []string{"Rook.example.com", "a..b", "a_b", "-a", "a/b", strings.Repeat("a", 64), "a b"},
 	},
+	"object-name": {
+		valid: []string{"databases", "a", "system:basic-user", "rook-ceph.rbd.csi.ceph.com", "Abc_1", strings.Repeat("a", 253)},
+		wrong: []string{"-a", "a/b", "a b", strings.Repeat("a", 254), "ä", "a."},
+	},
+	"api-version": {
+		valid: []string{"v1", "apps/v1", "postgresql.cnpg.io/v1", "batch/v1beta1", "x.io/v2alpha10"},
+		wrong: []string{"apps", "apps/V1", "apps/v1/deployments", "/v1", "Apps/v1", "v", "v1 "},
+	},
+	"kind": {
+		valid: []string{"Deployment", "A", "CephCluster", "HTTPRoute"},
+		wrong: []string{"deployment", "Deployment.apps", "deployments.apps", "a b", "1A"},
+	},
+	"label-selector": {
+		valid: []string{"app=db", "app==db,tier!=cache", "app in (a, b)", "!app", "app"},
+		wrong: []string{"app=a=b", "app in a", "=db", "app=ä"},
+	},
+	"sentence": {
+		valid: []string{"the databases have a primary", "das Ergebnis ist größer", "ask #db: now", strings.Repeat("a", 300)},
+		wrong: []string{"two\nlines", " led", strings.Repeat("a", 301), "a\u200bb", "ghp_0123456789abcdef0123456789abcdef0123"},
+	},
+	"cel-expression": {
+		valid: []string{"object.status.readyReplicas >= 2", "true", "object.?status.?phase.orValue('') == 'größer'",
+			`object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`, "object.ok", "'a'.lowerAscii() == 'a'"},
+		wrong: []string{"object.status.ready ==", "objekt.status", "1 + 1", "object.status.conditions.exists(c)", "size('a')", "tru e", "f(ä)",
+			"object.a\n== 1"},
+	},
 	"kubernetes-label-value": {
 		valid: []string{"pve", "rack-7", "Rack_7.a", "7", strings.Repeat("a", 63)},
 		wrong: []string{"-a", "a-", "rack 7", strings.Repeat("a", 64), "a/b", "a:b", "._", "räck"},

@@ -53,6 +53,7 @@ func Lookup(name string) (Form, bool) {
 // forms are all forms.
 var forms = slices.Concat(
 	nameForms, hostForms, addressForms, urlForms, gitForms, proxmoxForms, talosForms, versionForms, ociForms, sizeForms,
+	objectForms, expressionForms,
 )
 
 // Check returns what is wrong with a value, nil if nothing is.

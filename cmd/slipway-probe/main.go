@@ -1,6 +1,6 @@
 // Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), until a secret has
-// synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh (mesh), or until pods
-// get volumes (storage), and prints what is missing while it waits. The subcommands bootstrap, rotate, retire, upgrade, crds, prune and
+// synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh (mesh), until pods get
+// volumes (storage), or until the checks of the stack file hold (checks), and prints what is missing while it waits. The subcommands bootstrap, rotate, retire, upgrade, crds, prune and
 // leftovers change the cluster, storage removes what it creates, snapshot copies etcd to a file, and picture only reads files. The program
 // runs it with a spec on standard input; a person runs it with flags.
 package main
@@ -51,6 +51,7 @@ var subcommands = []struct {
 	{"handover", "wait until Flux has applied the root Kustomization and everything below it", runHandover},
 	{"mesh", "wait until every agent sees every peer of the cluster's mesh", runMesh},
 	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
+	{"checks", "wait until the checks of the stack file hold", runChecks},
 	{"snapshot", "copy etcd to a file, verified, and encrypted if wanted", runSnapshot},
 	{"bootstrap", "start etcd on the first control plane, empty or from a snapshot, unless it already runs", runBootstrap},
 	{"rotate", "replace the CA of the Talos APIs or that of Kubernetes, in three passes over all nodes", runRotate},

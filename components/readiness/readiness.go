@@ -12,6 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -34,6 +35,7 @@ type ReadinessGateArgs struct {
 	Installer   pulumi.StringInput      // image of the declared Talos version, for the report; from TalosCluster; nil if Versions is
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
 	Cilium      *gate.Cilium            // expected state of Cilium; nil means that no CNI is expected yet
+	Checks      []cluster.Check         // that the stack file declares; none by default
 	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
 	Secrets     map[string]pulumi.Input // more such inputs, which are secret in the state, e.g. hashes of secrets; none by default
 	Machines    []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
@@ -107,7 +109,7 @@ func (a *ReadinessGateArgs) validate() error {
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
 		Target: health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
-		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium,
+		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium, Checks: a.Checks,
 	}
 }
 

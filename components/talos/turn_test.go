@@ -178,7 +178,9 @@ func (c *calm) Forget(_ context.Context, node string) error {
 	return nil
 }
 
-func (c *calm) Pods(context.Context, string) ([]turn.Pod, error)    { return nil, nil }
+func (c *calm) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
+func (c *calm) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
+
 func (c *calm) Evict(context.Context, turn.Pod) error               { return nil }
 func (c *calm) Configured(context.Context, turn.Node) (bool, error) { return !c.bare, c.silent }
 

@@ -16,7 +16,7 @@ import (
 
 // Report is the result of a probe. It holds no secret.
 type Report struct {
-	Kind      string         `json:"kind"` // the subcommand: gate, workloads, external-secrets, handover, storage or mesh
+	Kind      string         `json:"kind"` // the subcommand: gate, workloads, external-secrets, handover, storage, mesh or checks
 	Cluster   string         `json:"cluster"`
 	Outcome   Outcome        `json:"outcome"`
 	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only

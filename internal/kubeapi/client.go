@@ -157,6 +157,38 @@ func (c *Client) readJSON(ctx context.Context, path, accept string, answer any) 
 	return err == nil, err
 }
 
+// Kind is what an API server says of a kind of objects.
+type Kind struct {
+	Resource   schema.GroupVersionResource
+	Namespaced bool
+}
+
+// Find returns what the API server says of a kind. The error of a kind that it does not serve is NotFound.
+func (c *Client) Find(ctx context.Context, apiVersion, kind string) (Kind, error) {
+	of, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return Kind{}, err
+	}
+	path := "/apis/" + apiVersion
+	if of.Group == "" {
+		path = "/api/" + apiVersion
+	}
+	body, err := c.Read(ctx, path)
+	if err != nil {
+		return Kind{}, err
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return Kind{}, err
+	}
+	for _, one := range list.APIResources {
+		if one.Kind == kind && !strings.Contains(one.Name, "/") { // not a part of it, such as its status
+			return Kind{of.WithResource(one.Name), one.Namespaced}, nil
+		}
+	}
+	return Kind{}, apierrors.NewNotFound(schema.GroupResource{Group: of.Group, Resource: kind}, "")
+}
+
 // refused returns the error for an answer.
 func refused(code int, body []byte, path string) error {
 	status := &apierrors.StatusError{}

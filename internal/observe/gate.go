@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/health/own"
 )
 
 var (
@@ -63,6 +64,7 @@ func (g *Gate) Watch(ctx context.Context) {
 	if g.spec.Cilium != nil {
 		g.watchCilium(w)
 	}
+	watchOwn(w, g.spec.Checks, func(c *gate.Cluster) *own.Seen { return &c.Own })
 	for _, one := range g.askers {
 		w.Go(func() { one.watch(ctx) })
 	}

@@ -25,6 +25,8 @@ const (
 	MeshReport         = "meshReport"
 	StorageSpec        = "storageSpec"
 	StorageReport      = "storageReport"
+	ChecksSpec         = "checksSpec"
+	ChecksReport       = "checksReport"
 	SealedSecretsCert  = "sealedSecretsCert"
 
 	contractVersion = "contractVersion"
@@ -105,6 +107,8 @@ func Outputs() []Output {
 		{Name: MeshReport, Optional: true},        // only with config mesh.peers
 		{Name: StorageSpec, Optional: true},       // only with config storage.classes or storage.drivers
 		{Name: StorageReport, Optional: true},     // only with config storage.classes or storage.drivers
+		{Name: ChecksSpec, Optional: true},        // only with config checks
+		{Name: ChecksReport, Optional: true},      // only with config checks
 		{Name: SealedSecretsCert, Optional: true}, // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
 	}
 }

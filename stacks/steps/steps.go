@@ -14,6 +14,7 @@ const (
 	GitOps   = "gitops"
 	Storage  = "storage"
 	Mesh     = "mesh"
+	Checks   = "checks"
 )
 
 // Step is a part of the chain.
@@ -34,6 +35,7 @@ func Chain() []Step {
 		{"handover", []string{GitOps}},
 		{"storage gate", []string{Storage}},
 		{"mesh gate", []string{Mesh}},
+		{"checks gate", []string{Checks}},
 		{"Flux", nil},
 	}
 }

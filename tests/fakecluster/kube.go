@@ -17,6 +17,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -50,6 +51,8 @@ type Kube struct {
 	failing  func(request string) bool
 	creates  map[string]func(*unstructured.Unstructured) // what follows a creation, by resource path; without one it is refused
 	deletes  map[string]func(namespace, name string)     // what follows a deletion, by resource path; without one it is refused
+
+	kinds map[string]map[string]string // by version, then by resource
 
 	requests map[string]int // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
 }
@@ -106,6 +109,20 @@ func (k *Kube) Serves(resources ...string) {
 			k.objects[resource] = map[string]*unstructured.Unstructured{}
 		}
 	}
+}
+
+// Discovers makes the server serve the kinds of a group and version, e.g. "apis/apps/v1", by the names of their resources. All have
+// namespaces.
+func (k *Kube) Discovers(version string, kinds map[string]string) {
+	for resource := range kinds {
+		k.Serves(version + "/" + resource)
+	}
+	k.with(func() {
+		if k.kinds == nil {
+			k.kinds = map[string]map[string]string{}
+		}
+		k.kinds[version] = kinds
+	})
 }
 
 // Put adds or replaces an object, given in YAML.
@@ -209,6 +226,7 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 	if request = r.Method + " " + request; r.URL.Query().Get("watch") == "true" {
 		request = "WATCH" + strings.TrimPrefix(request, r.Method)
 	}
+	kinds := k.kinds[path]
 	fails := k.failing != nil && k.failing(request)
 	k.mu.Unlock()
 	switch {
@@ -223,6 +241,8 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "[+]ping ok\n[-]%s failed: reason withheld\nreadyz check failed\n", notReady)
 	case path == "readyz":
 		fmt.Fprint(w, "ok")
+	case kinds != nil:
+		serveKinds(w, path, kinds)
 	case path == "version":
 		fmt.Fprintf(w, `{"gitVersion":%q}`, KubernetesVersion)
 	case strings.HasSuffix(path, "/exec"):
@@ -233,6 +253,16 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		k.serveObjects(w, r, path)
 	}
+}
+
+// serveKinds answers what a version of a group has.
+func serveKinds(w http.ResponseWriter, version string, kinds map[string]string) {
+	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: strings.TrimPrefix(version, "apis/")}
+	for resource, kind := range kinds {
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource, Kind: kind, Namespaced: true})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
 }
 
 // requested returns the resource of a request, without names of objects.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/health/own"
 )
 
 type check = health.Check[*Spec, *Cluster]
@@ -57,15 +58,17 @@ type Cluster struct {
 	CiliumStatus map[string]CiliumStatus // by Kubernetes node name
 	Talos        map[string]TalosNode    // by declared node name
 	APIServers   map[string]Version      // of each control plane, by declared node name
+
+	Own own.Seen // what the checks of the stack file judge
 }
 
-// Evaluate runs all checks.
+// Evaluate runs all checks, and then those that the stack file declares.
 func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 	var everywhere []string
 	if spec.Cilium != nil {
 		everywhere = []string{"NAMESPACE", spec.Cilium.Namespace}
 	}
-	return health.Evaluate(Checks, spec, seen, func(subject string) []string {
+	results := health.Evaluate(Checks, spec, seen, func(subject string) []string {
 		i := slices.IndexFunc(spec.Nodes, func(m Machine) bool { return m.Name == subject })
 		if i < 0 {
 			return everywhere
@@ -73,4 +76,5 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 		pod, _ := seen.agentOn(subject)
 		return append([]string{"ADDRESS", spec.Nodes[i].Address.String(), "NODE", subject, "POD", pod.Name}, everywhere...)
 	})
+	return append(results, own.Evaluate(spec.Checks, seen.Own, own.AbsentIsListed)...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -22,6 +23,8 @@ type Spec struct {
 	Services    []string  `json:"services,omitempty"`    // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent
 	Versions    *Versions `json:"versions,omitempty"`    // nil: the versions that run are not compared
 	Cilium      *Cilium   `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
+
+	Checks []cluster.Check `json:"checks,omitempty"` // that the stack file declares; what does not exist yet fails none
 }
 
 // Versions are the declared versions, which those that run are compared with.
@@ -74,7 +77,7 @@ func (s *Spec) Public() (string, error) {
 
 // validateDeclared returns every problem of what is declared.
 func (s *Spec) validateDeclared() error {
-	problems := append([]error{validateNodes(s.Nodes)}, validateOthers(s.Nodes, s.Others)...)
+	problems := append([]error{validateNodes(s.Nodes), own.Validate(s.Checks)}, validateOthers(s.Nodes, s.Others)...)
 	if s.Network != nil {
 		problems = append(problems, s.Network.validate()...)
 	}

@@ -96,6 +96,11 @@ func (k *kube) kubeconfig(ctx context.Context) ([]byte, error) {
 // ask calls f with one API server after the other, first the one that answered last, until one answers. A refusal is an answer. After any
 // other error a request may be repeated, because each request of this package has the same effect twice as once.
 func (k *kube) ask(ctx context.Context, f func(dynamic.Interface) error) error {
+	return k.askServer(ctx, func(one *kubeapi.Client) error { return f(one.Objects) })
+}
+
+// askServer is ask for requests that are not about objects alone.
+func (k *kube) askServer(ctx context.Context, f func(*kubeapi.Client) error) error {
 	servers, first, err := k.connect(ctx)
 	if err != nil {
 		return err
@@ -103,7 +108,7 @@ func (k *kube) ask(ctx context.Context, f func(dynamic.Interface) error) error {
 	problem := errors.New("there is no control plane")
 	for i := range servers {
 		at := (first + i) % len(servers)
-		problem = f(servers[at].Objects)
+		problem = f(servers[at].Client)
 		if problem == nil || kubeapi.Refused(problem) {
 			k.mu.Lock()
 			k.answers = at

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -16,6 +17,8 @@ const PreviousOutput = "PULUMI_COMMAND_STDOUT"
 type Spec struct {
 	turn.Target // its nodes with their generations
 	cluster.TurnLimits
+
+	Checks []cluster.Check `json:"checks,omitempty"` // that must hold before each removal
 
 	// Recovers means that the cluster is made anew, from a snapshot or empty, if no control plane runs etcd. Then nothing has to be
 	// removed from it.
@@ -33,5 +36,5 @@ func Longest(limits cluster.TurnLimits) time.Duration {
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
-	return errors.Join(s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits))
+	return errors.Join(s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits), own.Validate(s.Checks))
 }

@@ -25,6 +25,7 @@ type fake struct {
 	api      error            // of the Kubernetes API, if it does not answer
 
 	onEvict func(Pod) error // answers an eviction; nil evicts
+	unmet   func() string   // which check fails; nil: none
 	leader  string          // of etcd; the name of its node
 	refuses error           // answer to the removal of a member; nil removes it
 	log     []string        // what was changed, in order
@@ -110,6 +111,15 @@ func (f *fake) Uncordon(_ context.Context, node string) error {
 		f.did("uncordon %s", node)
 	})
 	return nil
+}
+
+func (f *fake) Unmet(_ context.Context, checks []cluster.Check) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unmet == nil || len(checks) == 0 {
+		return "", f.api
+	}
+	return f.unmet(), f.api
 }
 
 func (f *fake) Forget(_ context.Context, node string) error {

@@ -63,6 +63,9 @@ func (e *Engine) look(ctx context.Context, c Change) (missing string, err error)
 	default:
 		missing, err = e.spareWorker(ctx, node)
 	}
+	if missing == "" && err == nil && c.Awaits != Nothing {
+		missing, err = e.forbids(ctx, node)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.waiting[node.Name] = waiting{e.rank(node), missing == "" && err == nil}
@@ -130,6 +133,7 @@ func (e *Engine) give(node Node, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.taking, node.Name)
+	e.disturbed = ""
 	if failed {
 		e.failed = cmp.Or(e.failed, node.Name)
 	}
@@ -156,6 +160,9 @@ func (e *Engine) busyLocked(node Node) string {
 		if workers >= e.MaxUnavailable || !e.proven {
 			return name + " is in its turn"
 		}
+	}
+	if e.disturbed != "" && len(e.taking) > 0 {
+		return e.disturbed
 	}
 	for name, other := range e.waiting {
 		if name != node.Name && other.spared && other.rank < e.rank(node) {

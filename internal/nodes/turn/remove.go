@@ -128,13 +128,17 @@ func (r *removal) isOwn(m Member) bool {
 func (r *removal) claim(ctx context.Context) error {
 	err := r.Until(ctx, SpareTimeout, StableFor, r.node.Name+"'s removal",
 		func(ctx context.Context) (string, error) {
+			missing, err := "", error(nil)
 			switch {
 			case r.node.IsControlPlane():
-				return r.spare(ctx)
+				missing, err = r.spare(ctx)
 			case r.ready:
-				return r.spareWorker(ctx, r.node)
+				missing, err = r.spareWorker(ctx, r.node)
 			}
-			return "", nil
+			if missing == "" && err == nil && r.ready {
+				missing, err = r.forbids(ctx, r.node)
+			}
+			return missing, err
 		})
 	if err != nil {
 		return fmt.Errorf("%s is not removed, because the cluster cannot spare it: %w", r.node.Name, err)

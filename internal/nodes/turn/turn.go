@@ -95,6 +95,9 @@ type Cluster interface {
 	Forget(ctx context.Context, node string) error             // removes that annotation only
 	Pods(ctx context.Context, node string) ([]Pod, error)      // all pods of a node
 	Evict(ctx context.Context, pod Pod) error                  // ErrGone, BlockedError or another error
+
+	// Unmet returns which of the checks fails, and why; "" if none does. One without objects does not fail.
+	Unmet(ctx context.Context, checks []cluster.Check) (string, error)
 }
 
 // Engine gives turns to the nodes of one cluster.
@@ -102,6 +105,7 @@ type Engine struct {
 	Cluster Cluster
 	Nodes   []Node // all declared nodes
 	cluster.TurnLimits
+	Checks []cluster.Check // that must hold before and after each turn; optional
 
 	Say func(format string, args ...any) // prints progress, a line a call; required
 
@@ -111,6 +115,8 @@ type Engine struct {
 	back    map[string]time.Time // since when a node that an earlier run has left cordoned is healthy again
 	failed  string               // the first node whose turn failed: after it, no other one begins
 	proven  bool                 // a worker has ended its turn: until then, workers take theirs one after the other
+
+	disturbed string // the check that fails while nodes are in their turns, until one of them has ended its turn
 }
 
 // Change is a change of one node.
@@ -158,6 +164,7 @@ type Turn struct {
 	engine *Engine
 	change Change
 	boot   string // id of the boot before the change; "" if the Talos API did not answer
+	checks bool   // the checks of the stack file held before, and must hold afterwards
 }
 
 // Begin waits until the cluster can spare a node, cordons it and drains it. After an error the node has no turn and is schedulable again,
@@ -166,7 +173,7 @@ func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
 	if err := e.claim(ctx, c); err != nil {
 		return nil, err
 	}
-	t := &Turn{engine: e, change: c, boot: e.boot(ctx, c.Node)}
+	t := &Turn{engine: e, change: c, boot: e.boot(ctx, c.Node), checks: len(e.Checks) > 0 && e.unmet(ctx) == ""}
 	if err := t.prepare(ctx); err != nil {
 		return nil, t.leave(err, e.undo(ctx, c))
 	}
@@ -229,6 +236,9 @@ func (t *Turn) end(ctx context.Context) error {
 		}
 	}
 	e.Say("%s: is back", node.Name)
+	if t.checks {
+		return e.awaitChecks(ctx, node)
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -16,6 +17,8 @@ type Spec struct {
 	cluster.TurnLimits
 	versions.Releases        // all required but Cilium
 	Installer         string `json:"installer"` // image that Talos of this version and schematic is installed from; required
+
+	Checks []cluster.Check `json:"checks,omitempty"` // that must hold before and after each turn
 
 	AllowRemovedAPIs bool      `json:"allowRemovedAPIs,omitempty"` // upgrade although clients use APIs that the new version lacks
 	Snapshots        Snapshots `json:"snapshots"`
@@ -36,7 +39,7 @@ func Longest(nodes int, limits cluster.TurnLimits) time.Duration {
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
 	return errors.Join(
-		s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits),
+		s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits), own.Validate(s.Checks),
 		probe.Required("talos", s.Talos, "give the version of Talos"),
 		probe.Required("schematic", s.Schematic, "give the id of the schematic"),
 		probe.Required("installer", s.Installer, "give the image that Talos is installed from"),

@@ -1,0 +1,70 @@
+package cluster
+
+import "github.com/slipway-platform/slipway/cluster/syntax"
+
+// Check is a condition of your own that the cluster must meet: a CEL expression that is true of objects. `up` changes no node while
+// it does not hold.
+type Check struct {
+	// The condition as a sentence, by which reports and errors name the check.
+	Name string `json:"name" config:"required" form:"sentence" example:"the databases have a primary"`
+	// The objects that the expression judges, each by itself.
+	Objects CheckedObjects `json:"objects" config:"required"`
+	// CEL expression about an object, that is true if all is well. A field that may be missing is written as in
+	// `object.?status.?phase.orValue('')`.
+	Expression string `json:"expression" config:"required" form:"cel-expression" example:"object.status.readyInstances == object.spec.instances"`
+	// What to say, and what to do, if the check fails.
+	Message string `json:"message" form:"sentence" example:"see the runbook of the databases, and ask in #databases"`
+}
+
+// CheckedObjects are objects of one kind. Secrets cannot be checked: nothing that `up` reports may depend on their contents.
+type CheckedObjects struct {
+	// Group and version of the kind, as in a manifest.
+	APIVersion string `json:"apiVersion" config:"required" form:"api-version" example:"postgresql.cnpg.io/v1"`
+	// Kind, as in a manifest.
+	Kind string `json:"kind" config:"required" form:"kind" example:"Cluster"`
+	// Namespace. Without it, the objects of all namespaces.
+	Namespace string `json:"namespace" form:"object-name" example:"databases"`
+	// Name of the one object. Without it, all that the selector selects.
+	Name string `json:"name" form:"object-name" example:"main"`
+	// Selector of labels. Without it, all objects of the kind.
+	Selector string `json:"selector" form:"label-selector" example:"team=data"`
+}
+
+// Title names the objects in a report.
+func (o CheckedObjects) Title() string {
+	title := o.Kind
+	switch {
+	case o.Name != "" && o.Namespace != "":
+		title += " " + o.Namespace + "/" + o.Name
+	case o.Name != "":
+		title += " " + o.Name
+	case o.Namespace != "":
+		title += " in " + o.Namespace
+	}
+	if o.Selector != "" {
+		title += " with " + o.Selector
+	}
+	return title
+}
+
+// Compile returns the check's expression.
+func (c Check) Compile() (*syntax.Expression, error) { return syntax.CompileExpression(c.Expression) }
+
+// checkChecks checks the checks of the user.
+func (c *Cluster) checkChecks(findings *Findings) {
+	names := map[string]int{}
+	for i, check := range c.Checks {
+		path := ItemPath("checks", i)
+		if first, twice := names[check.Name]; twice && check.Name != "" {
+			findings.Found(path+".name", "give each check its own", "%s is the name of checks[%d], too", check.Name, first)
+		} else {
+			names[check.Name] = i
+		}
+		if check.Objects.Kind == "Secret" && check.Objects.APIVersion == "v1" {
+			findings.Found(path+".objects.kind", "check what uses it, such as an ExternalSecret's status", "Secret cannot be checked")
+		}
+		if check.Objects.Name != "" && check.Objects.Selector != "" {
+			findings.Found(path+".objects.selector", "remove one of both", "is not for an object with a name")
+		}
+	}
+}

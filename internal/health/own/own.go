@@ -1,0 +1,120 @@
+// Package own judges the checks that a stack file declares.
+package own
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+// Object is what was seen of an object that a check judges.
+type Object struct {
+	Namespace, Name string
+	Holds           bool   // the expression is true of it
+	Problem         string // why the expression is neither true nor false of it; "" if it is one of both
+}
+
+// Seen are the objects of each check, by its name.
+type Seen map[string]health.Seen[Object]
+
+// See judges an object by an expression.
+func See(ctx context.Context, expression *syntax.Expression, object *unstructured.Unstructured) Object {
+	seen := Object{Namespace: object.GetNamespace(), Name: object.GetName()}
+	var err error
+	if seen.Holds, err = expression.Holds(ctx, object.Object); err != nil {
+		seen.Problem = err.Error()
+	}
+	return seen
+}
+
+// Title names the object in a report.
+func (o Object) Title(check cluster.Check) string {
+	one := check.Objects
+	one.Namespace, one.Name, one.Selector = o.Namespace, o.Name, ""
+	return one.Title()
+}
+
+// Absent is what a check does without any object.
+type Absent bool
+
+// What a check does without any object.
+const (
+	AbsentIsListed Absent = false // what Flux has not applied yet is listed
+	AbsentFails    Absent = true
+)
+
+// Evaluate judges the objects of all checks.
+func Evaluate(checks []cluster.Check, seen Seen, absent Absent) []health.Result {
+	var all []health.Check[Absent, Seen]
+	for _, check := range checks {
+		all = append(all, health.Check[Absent, Seen]{
+			Name:  check.Name,
+			Judge: func(absent Absent, seen Seen) []health.Result { return judge(check, seen[check.Name], absent) },
+		})
+	}
+	return health.Evaluate(all, absent, seen, nil)
+}
+
+func judge(check cluster.Check, objects health.Seen[Object], absent Absent) []health.Result {
+	title := check.Objects.Title()
+	unknown := objects.Err != nil && objects.Err.Unknown
+	if result, unread := objects.Unread(title, "the objects"); unread && !unknown {
+		return []health.Result{result}
+	}
+	if unknown || len(objects.Items) == 0 {
+		if absent == AbsentIsListed {
+			return []health.Result{health.Skip(title, "does not exist yet, so it is not checked")}
+		}
+		return []health.Result{withCommand(check, "", health.Fail(title, "does not exist"))}
+	}
+	var results []health.Result
+	for _, object := range objects.Items {
+		results = append(results, object.judge(check))
+	}
+	return results
+}
+
+func (o Object) judge(check cluster.Check) health.Result {
+	if o.Holds {
+		return health.Pass(o.Title(check))
+	}
+	result := health.Fail(o.Title(check), o.Reason(check))
+	result.Evidence = []string{"expression: " + check.Expression}
+	if check.Message != "" && o.Problem != "" {
+		result.Evidence = append(result.Evidence, o.Problem)
+	}
+	check.Objects.Name = o.Name
+	return withCommand(check, o.Namespace, result)
+}
+
+// Reason says why the check does not hold: in the words of its author, if there are any.
+func (o Object) Reason(check cluster.Check) string {
+	return cmp.Or(check.Message, o.Problem, check.Expression+" is false")
+}
+
+// withCommand adds the command that shows the objects.
+func withCommand(check cluster.Check, namespace string, result health.Result) health.Result {
+	of := check.Objects
+	group, _, grouped := strings.Cut(of.APIVersion, "/")
+	command := "kubectl get " + strings.ToLower(of.Kind)
+	if grouped {
+		command += "." + group
+	}
+	if namespace = cmp.Or(namespace, of.Namespace); namespace != "" {
+		command += " -n " + namespace
+	}
+	if of.Name != "" {
+		command += " " + of.Name + " -o yaml"
+	} else if of.Selector != "" {
+		command += fmt.Sprintf(" -l '%s'", of.Selector)
+	}
+	result.Command = command
+	return result
+}

@@ -1,0 +1,110 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// checked returns an engine with a check, which fails while failing returns true.
+func (f *fake) checked(t *testing.T, nodes []Node, failing func() bool) *Engine {
+	e := f.engine(t, nodes)
+	e.Checks = []cluster.Check{{Name: "the databases have a primary"}}
+	f.unmet = func() string {
+		if failing() {
+			return "not so: the databases have a primary"
+		}
+		return ""
+	}
+	return e
+}
+
+func TestChecks_NoTurnBeginsWhileOneFails(t *testing.T) {
+	for _, name := range []string{"worker-1", "cp-1"} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(1)
+			err := f.checked(t, nodes, func() bool { return true }).Take(t.Context(), f.change(nodes, name))
+			require.ErrorContains(t, err, name+" is not changed, because the cluster cannot spare it")
+			require.ErrorContains(t, err, "not so: the databases have a primary")
+			assert.Empty(t, f.log)
+		})
+	}
+}
+
+func TestChecks_NoSecondTurnBeginsAfterOneThatBreaksThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		e := f.checked(t, nodes, func() bool { return f.machines["worker-1"].Boot != "1" })
+		err := e.Take(t.Context(), f.change(nodes, "worker-1"))
+		require.ErrorContains(t, err, "worker-1 is back, but not all is well with it")
+		assert.Equal(t, []string{"cordon worker-1", "reboot worker-1", "uncordon worker-1"}, f.log, "it is schedulable: the pods may need it")
+		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "worker-2")), "the turn of worker-1 has failed")
+	})
+}
+
+// What is evicted needs time to start elsewhere.
+func TestChecks_OneThatFailsForAWhileIsAwaitedAfterTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		var back time.Time
+		e := f.checked(t, nodes, func() bool {
+			if f.machines["worker-1"].Boot != "1" && back.IsZero() {
+				back = time.Now()
+			}
+			return !back.IsZero() && time.Since(back) < 5*time.Minute
+		})
+		require.NoError(t, e.Take(t.Context(), f.change(nodes, "worker-1")))
+		assert.GreaterOrEqual(t, time.Since(back), 5*time.Minute)
+	})
+}
+
+func TestChecks_ANodeThatIsSickIsChangedAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		f.down["worker-1"] = errors.New("no route")
+		change := Change{Node: named(nodes, "worker-1"), Act: func(context.Context) error {
+			f.with(func() { delete(f.down, "worker-1") })
+			return nil
+		}}
+		require.NoError(t, f.checked(t, nodes, func() bool { return true }).Take(t.Context(), change))
+	})
+}
+
+// With two workers at once, the first one's absence may be why a check fails.
+func TestChecks_OneThatFailsDuringAnotherTurnIsAwaitedAsLongAsThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(3)
+		away := false
+		e := f.checked(t, nodes, func() bool { return away })
+		e.MaxUnavailable = 2
+		e.proven = true
+		slow := Change{Node: named(nodes, "worker-1"), Act: func(context.Context) error {
+			f.with(func() { away = true })
+			time.Sleep(3 * SpareTimeout)
+			f.with(func() { away = false })
+			return nil
+		}}
+		results := make(chan error)
+		go func() { results <- e.Take(t.Context(), slow) }()
+		time.Sleep(time.Minute)
+		go func() { results <- e.Take(t.Context(), f.change(nodes, "worker-2")) }()
+		require.NoError(t, <-results)
+		require.NoError(t, <-results)
+	})
+}
+
+func TestChecks_NoNodeIsRemovedWhileOneFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		err := f.checked(t, nodes, func() bool { return true }).Remove(t.Context(), f, named(nodes, "worker-1"))
+		require.ErrorContains(t, err, "not so: the databases have a primary")
+		assert.Empty(t, f.log)
+	})
+}
