@@ -94,7 +94,7 @@ minors: tools kube-1.35 kube-1.37 ## A cluster under load, from Talos 1.12 to 1.
 # One machine in QEMU without KVM: it takes two cores and 6 GiB of memory, and should run alone.
 .PHONY: real-talos
 real-talos: tools ## One machine that boots the real Talos in QEMU, up to a registered node, in a lab (about 20 minutes; needs QEMU)
-	$(LAB) tools talos-1.12
+	$(LAB) tools talos-1.12 talos-1.12-next
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRealTalos'
 
 .PHONY: previews

@@ -43,32 +43,45 @@ type content struct {
 	text      []byte
 }
 
-// OpenImages reads a list of images, a JSON file, and computes the digests of their layers, which takes seconds.
-func OpenImages(list string) (*Images, error) {
+// OpenImages reads lists of images, which are JSON files, and computes the digests of their layers, which takes seconds. Of images with the
+// same name and tag, the first one counts.
+func OpenImages(lists ...string) (*Images, error) {
+	r := &Images{blobs: map[string]content{}}
+	for _, list := range lists {
+		if err := r.addList(list); err != nil {
+			return nil, fmt.Errorf("images: %s: %w", list, err)
+		}
+	}
+	return r, nil
+}
+
+// addList adds the images of a list.
+func (r *Images) addList(list string) error {
 	data, err := os.ReadFile(list)
 	if err != nil {
-		return nil, fmt.Errorf("images: %w", err)
+		return err
 	}
-	r := &Images{blobs: map[string]content{}}
-	if err := json.Unmarshal(data, &r.images); err != nil {
-		return nil, fmt.Errorf("images: %s: %w", list, err)
+	var images []image
+	if err := json.Unmarshal(data, &images); err != nil {
+		return err
 	}
 	layers := map[string]v1.Descriptor{}
-	for i := range r.images {
-		one := &r.images[i]
+	for i := range images {
+		one := &images[i]
 		for _, name := range one.Layers {
 			if _, known := layers[name]; known {
 				continue
 			}
 			if layers[name], err = r.addFile(filepath.Join(filepath.Dir(list), name)); err != nil {
-				return nil, fmt.Errorf("images: %w", err)
+				return err
 			}
 		}
 		if err := r.addImage(one, layers); err != nil {
-			return nil, fmt.Errorf("images: %s: %w", strings.Join(one.Names, ", "), err)
+			return fmt.Errorf("%s: %w", strings.Join(one.Names, ", "), err)
 		}
 	}
-	return r, nil
+	r.images = append(r.images, images...)
+	return nil
 }
 
 // addFile adds a layer.

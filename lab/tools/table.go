@@ -208,7 +208,10 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 }
 
 // OnDemand is the list of the tools that are built when somebody names them. A lab uses those that are built.
-var OnDemand = []Tool{minor(kubernetesBefore), minor(kubernetesAfter), talosSystem("1.12.6", kubernetesBefore)}
+var OnDemand = []Tool{
+	minor(kubernetesBefore), minor(kubernetesAfter),
+	talosSystem(machined("1.12.6"), kubernetesBefore), talosSystem(rebuilt(machined("1.12.6"), "1.12.7"), kubernetesBefore),
+}
 
 const (
 	kubernetesPlugin = "github.com/pulumi/pulumi-kubernetes/provider/v4"

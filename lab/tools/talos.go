@@ -1,6 +1,10 @@
 package tools
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 const (
 	talos          = "github.com/siderolabs/talos"
@@ -17,14 +21,15 @@ var talosHost = map[string]string{
 }
 
 // talosSystem declares a real Talos: what a machine boots, and the images that it pulls. Its data folder is described in docs/lab.md.
-func talosSystem(version, kubernetes string) Tool {
+func talosSystem(machined Tool, kubernetes string) Tool {
 	return Tool{
-		Name: "talos-" + minorOf(version), Version: version, Folder: "talos", Package: "./compose", Binary: "compose",
+		Name: "talos-" + strings.TrimPrefix(machined.Name, "machined-"), Version: machined.Version,
+		Folder: "talos", Package: "./compose", Binary: "compose",
 		Packages: []string{"./preinit", "./pause"}, Static: true,
 		Module: "golang.org/x/sys", ModuleVersion: "v0.48.0",
-		Compose: []string{"-talos", version, "-kubernetes", kubernetes},
+		Compose: []string{"-talos", machined.Version, "-kubernetes", kubernetes},
 		Parts: map[string]Tool{
-			"machined": machined(version), "containerd": containerdProgram("2.1.6"), "kubelet": kubeletProgram(kubernetes),
+			"machined": machined, "containerd": containerdProgram("2.1.6"), "kubelet": kubeletProgram(kubernetes),
 			"kube": kubernetesOf(kubernetes), "etcd": find(Table, "etcd"),
 		},
 		Host: talosHost,
@@ -44,6 +49,16 @@ func machined(version string) Tool {
 		Data:     []Copy{{Module: talos, From: "hack", To: "hack"}, {Module: talosMachinery, From: "version/os-release", To: "os-release"}},
 		CPU:      7 * time.Minute,
 	}
+}
+
+// rebuilt declares the same sources of Talos under another version: the release that a machine is upgraded to.
+func rebuilt(of Tool, version string) Tool {
+	of.Name, of.Version = of.Name+"-next", version
+	of.Overlays = slices.Clone(of.Overlays)
+	machinery := of.overlay(talosMachinery)
+	machinery.Files = map[string]string{"gendata/data/tag": "v" + version}
+	of.CPU = time.Minute
+	return of
 }
 
 // talosOverlays are the sources of Talos, which the lab changes for Debian's kernel and for its own CA.

@@ -21,21 +21,27 @@ const imagesHost = "registry.lab.internal"
 
 // realMachines are VMs that run a real Talos in QEMU, and what only they need: DNS, the time, and images.
 type realMachines struct {
-	built qemu.Built
-	host  *qemu.Host // nil before start
+	built  qemu.Built   // that new machines boot
+	others []qemu.Built // to which a machine can be upgraded
+	host   *qemu.Host   // nil before start
 }
 
-// openReal reads a built Talos: a tool's name, or a folder.
-func (w *World) openReal(name string) (*realMachines, error) {
-	path := w.Tools.Programs[name]
-	if path == "" {
-		if !strings.Contains(name, "/") {
-			return nil, fmt.Errorf("the Talos %q is not built; build it: lab tools %s", name, name)
+// openReal reads built Talos: names of tools, or folders, with commas between them. New machines boot the first one.
+func (w *World) openReal(names string) (*realMachines, error) {
+	var all []qemu.Built
+	errs := []error{qemu.Check()}
+	for name := range strings.SplitSeq(names, ",") {
+		path := w.Tools.Programs[name]
+		if path == "" {
+			if !strings.Contains(name, "/") {
+				return nil, fmt.Errorf("the Talos %q is not built; build it: lab tools %s", name, name)
+			}
+			path = name
 		}
-		path = name
+		built, err := qemu.Open(path)
+		all, errs = append(all, built), append(errs, err)
 	}
-	built, err := qemu.Open(path)
-	return &realMachines{built: built}, errors.Join(err, qemu.Check())
+	return &realMachines{built: all[0], others: all[1:]}, errors.Join(errs...)
 }
 
 // authority is the only CA that this Talos trusts.
@@ -63,7 +69,11 @@ func (r *realMachines) close() {
 // withImages adds the registry of the images: at every name that another server has, for the paths of the images, and a server for all
 // other names.
 func (r *realMachines) withImages(hosts []host) ([]host, error) {
-	images, err := registry.OpenImages(r.built.Images())
+	lists := []string{r.built.Images()}
+	for _, other := range r.others {
+		lists = append(lists, other.Images())
+	}
+	images, err := registry.OpenImages(lists...)
 	if err != nil {
 		return nil, err
 	}

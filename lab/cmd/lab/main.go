@@ -41,8 +41,8 @@ func command() *cobra.Command {
 	flags.StringVar(&o.name, "name", "", "name of the lab; labs of different names run side by side (default: one for each checkout)")
 	flags.StringVar(&o.project, "project", "", "folder of the project (default: the nearest one with a Pulumi.yaml)")
 	flags.Float64Var(&o.latency, "latency", 1, "factor on every simulated duration")
-	flags.StringVar(&o.talos, "talos", "", "run the VMs of a new lab in QEMU, and boot this Talos: name of a built tool, or its folder "+
-		"(default: simulated nodes)")
+	flags.StringVar(&o.talos, "talos", "", "run the VMs of a new lab in QEMU, and boot this Talos: names of built tools, or their folders, with "+
+		"commas between them; the others are those to which a machine is upgraded (default: simulated nodes)")
 	root.AddCommand(o.run(), o.start(), o.shell(), o.exec(), o.status(), o.fault(), o.clean(), o.tools(),
 		initCommand(), daemonCommand(), probeCommand(), checkOutputCommand())
 	return root
