@@ -26,47 +26,104 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 	if err != nil {
 		return nil, err
 	}
-	return t.inTurn(ctx, update.Resource, node, func(change *pulumi.ResourceHookArgs) plan {
-		if len(update.Reboots(change)) == 0 {
-			return nil
-		}
-		return t.updates(update, update.Grows(change))
+	m := &machineUpdate{turns: t, Update: update}
+	start, err := ctx.RegisterResourceHook(t.NameOf(node.Name, "start"), func(*pulumi.ResourceHookArgs) error {
+		return m.start(ctx.Context())
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := t.inTurn(ctx, update.Resource, node, func(change *pulumi.ResourceHookArgs) plan {
+		return m.plan(ctx.Context(), update.Reboots(change), update.Grows(change))
 	}, append(update.Before, announce)...)
+	if err == nil {
+		hooks.AfterUpdate = append(hooks.AfterUpdate, start)
+	}
+	return hooks, err
 }
 
-// updates plans an update for which the hypervisor may reboot a machine, and after which these disks are bigger.
-func (t *turns) updates(update machines.Update, grows []string) plan {
-	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
-		if update.IsStopped(ctx) {
-			t.say(node.Name + ": takes no turn, because its VM is stopped")
-			return turn.Change{}, false, nil
-		}
-		change := turn.Change{Node: node, Drains: true} // whether it rebooted is over when the provider has ended
-		if len(grows) > 0 {
-			change.Reboots, change.After = true, t.rebootsFor(on, node, grows)
-		}
-		return change, true, nil
+// machineUpdate is the update of a machine by its hypervisor. After an update that has failed half-way, Pulumi runs it again without a
+// difference: then it makes up for what is missing.
+type machineUpdate struct {
+	*turns
+	machines.Update
+
+	off bool // the machine was off before the update
+}
+
+// plan plans the update of the changed inputs, after which these disks are bigger. It returns nil for an update without a turn.
+func (m *machineUpdate) plan(ctx context.Context, changed, grows []string) plan {
+	power, err := m.Power(ctx)
+	if err != nil {
+		m.say(fmt.Sprintf("%s: it is not known whether an earlier update of its VM is complete: %v", m.Node.Name, err))
+	}
+	m.off = power.Off
+	switch {
+	case power.Off:
+		m.say(m.Node.Name + ": takes no turn, because its VM is stopped")
+		return nil
+	case len(changed) == 0 && len(power.Waiting) == 0:
+		return nil
+	case len(changed) == 0:
+		m.say(fmt.Sprintf("%s: an earlier update of its VM is not complete: %s", m.Node.Name, strings.Join(power.Waiting, ", ")))
+	}
+	return func(_ context.Context, on access, node turn.Node) (turn.Change, bool, error) {
+		reboots := false // whether the provider reboots is over when it has ended
+		return turn.Change{
+			Node: node, Drains: true,
+			After: func(ctx context.Context, boot string) (err error) {
+				reboots, err = m.complete(ctx, on, node, boot, grows)
+				return err
+			},
+			Check: func(_ context.Context, boot string, machine turn.Machine, _ turn.KubeNode) (string, error) {
+				if reboots && machine.Boot == boot {
+					return "it has not rebooted yet", nil
+				}
+				return "", nil
+			},
+		}, true, nil
 	}
 }
 
-// rebootsFor reboots a node for its bigger disks, unless the provider has rebooted the VM: Talos lets partitions grow when it boots.
-func (t *turns) rebootsFor(on access, node turn.Node, disks []string) func(ctx context.Context, boot string) error {
-	return func(ctx context.Context, boot string) error {
-		var seen turn.Machine
-		err := t.engine.Until(ctx, t.Lifecycle.ReturnTimeout.Duration, 0, node.Name+"'s answer", func(ctx context.Context) (string, error) {
-			var err error
-			if seen, err = on.Machine(ctx, node); err != nil {
-				return "its Talos API does not answer: " + err.Error(), nil
-			}
-			return "", nil
-		})
-		if err != nil || seen.Boot != boot {
-			return err
+// complete reboots a node for what an update has left undone, unless the provider has rebooted the VM since the given boot: changes that
+// wait until the VM was off, and bigger disks, because Talos lets partitions grow when it boots. It reports whether it has rebooted the node.
+func (m *machineUpdate) complete(ctx context.Context, on access, node turn.Node, boot string, grows []string) (reboots bool, err error) {
+	var seen turn.Machine
+	err = m.engine.Until(ctx, m.Lifecycle.ReturnTimeout.Duration, 0, node.Name+"'s answer", func(ctx context.Context) (string, error) {
+		var err error
+		if seen, err = on.Machine(ctx, node); err != nil {
+			return "its Talos API does not answer: " + err.Error(), nil
 		}
-		t.say(fmt.Sprintf("%s: reboots, because Talos uses the space of a bigger disk (%s) from its next boot on", node.Name,
-			strings.Join(disks, ", ")))
-		return on.Reboot(ctx, node)
+		return "", nil
+	})
+	if err != nil || boot != "" && seen.Boot != boot {
+		return false, err
 	}
+	switch power, err := m.Power(ctx); {
+	case err != nil:
+		return false, err
+	case len(power.Waiting) > 0:
+		m.say(fmt.Sprintf("%s: its VM is restarted, because changes wait for that: %s", node.Name, strings.Join(power.Waiting, ", ")))
+		return true, m.Restart(ctx)
+	case len(grows) > 0:
+		m.say(fmt.Sprintf("%s: reboots, because Talos uses the space of a bigger disk (%s) from its next boot on", node.Name,
+			strings.Join(grows, ", ")))
+		return true, on.Reboot(ctx, node)
+	}
+	return false, nil
+}
+
+// start starts a machine that was off before its update, and is off still: the provider starts it only if it knows of it.
+func (m *machineUpdate) start(ctx context.Context) error {
+	if !m.off {
+		return nil
+	}
+	power, err := m.Power(ctx)
+	if err != nil || !power.Off {
+		return err
+	}
+	m.say(m.Node.Name + ": its VM is off, and is started")
+	return m.Restart(ctx)
 }
 
 // announcement says how a machine is rebooted.

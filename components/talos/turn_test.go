@@ -59,7 +59,11 @@ func TestTalosCluster_UpdatesMachinesAndConfigurationsInTurns(t *testing.T) {
 			assert.Empty(t, hooks.GetOnError(), reg.Name)
 			continue
 		}
-		assert.Equal(t, []string{reg.Name + "-back"}, hooks.GetAfterUpdate())
+		after := []string{reg.Name + "-back"}
+		if reg.Type == typeVM {
+			after = append(after, strings.TrimSuffix(reg.Name, "-vm")+"-start")
+		}
+		assert.Equal(t, after, hooks.GetAfterUpdate())
 		assert.Equal(t, []string{reg.Name + "-failed"}, hooks.GetOnError())
 		bound++
 	}
@@ -282,30 +286,66 @@ func TestTurns_BeginBeforeAnUpdateAndEndAfterIt(t *testing.T) {
 	})
 }
 
-func TestTurns_ANodeRebootsForABiggerDiskUnlessTheProviderHasRebootedIt(t *testing.T) {
+func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWay(t *testing.T) {
 	for name, one := range map[string]struct {
-		grows   []string
-		reboots bool // the provider has rebooted it
-		want    []string
+		changed, grows []string
+		before, after  machines.Power
+		reboots        bool // the provider reboots the VM
+		want           []string
 	}{
-		"changed while it runs":       {grows: []string{"scsi0"}, want: []string{"cordon infra-cp-1", "reboot infra-cp-1", "uncordon infra-cp-1"}},
-		"rebooted by the provider":    {grows: []string{"scsi0"}, reboots: true, want: []string{"cordon infra-cp-1", "uncordon infra-cp-1"}},
-		"a change without a big disk": {want: []string{"cordon infra-cp-1", "uncordon infra-cp-1"}},
+		"nothing that reboots": {},
+		"a bigger disk":        {changed: []string{"disks"}, grows: []string{"scsi0"}, want: []string{"cordon", "reboot", "uncordon"}},
+		"rebooted by the provider": {
+			changed: []string{"disks"}, grows: []string{"scsi0"}, reboots: true, want: []string{"cordon", "uncordon"},
+		},
+		"a new disk":          {changed: []string{"disks"}, want: []string{"cordon", "uncordon"}},
+		"half-way, and again": {before: waits("memory"), after: waits("memory"), want: []string{"cordon", "restart", "uncordon"}},
+		"both": {
+			changed: []string{"disks"}, grows: []string{"scsi0"}, after: waits("cores"), want: []string{"cordon", "restart", "uncordon"},
+		},
+		"off, and started by the provider": {changed: []string{"memory"}, before: machines.Power{Off: true}},
+		"off, and again":                   {before: machines.Power{Off: true}, after: machines.Power{Off: true}, want: []string{"restart"}},
+		"off only after the update":        {after: machines.Power{Off: true}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			on := &calm{boots: map[string]int{}}
-			turns := turnsOf(t, on)
+			turns, power := turnsOf(t, on), one.before
 			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
-			require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.updates(machines.Update{
-				IsStopped: func(context.Context) bool { return false },
-			}, one.grows)))
+			update := &machineUpdate{turns: turns, Update: machines.Update{
+				Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return power, nil },
+				Restart: func(ctx context.Context) error {
+					on.did("restart", "infra-cp-1")
+					on.with(func() { on.boots["infra-cp-1"]++ })
+					return nil
+				},
+			}}
+			if plan := update.plan(t.Context(), one.changed, one.grows); plan != nil {
+				require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], plan), name)
+			}
+			power = one.after
 			if one.reboots {
 				on.boots["infra-cp-1"]++
 			}
-			require.NoError(t, turns.end(t.Context(), "urn:1"))
-			assert.Equal(t, one.want, on.log, name)
+			require.NoError(t, turns.end(t.Context(), "urn:1"), name)
+			require.NoError(t, update.start(t.Context()), name)
+			var did []string
+			for _, line := range on.log {
+				did = append(did, strings.TrimSuffix(line, " infra-cp-1"))
+			}
+			assert.Equal(t, one.want, did, name)
 		})
 	}
+}
+
+func waits(options ...string) machines.Power { return machines.Power{Waiting: options} }
+
+// What is not known keeps no update from happening, because the update itself says what is wrong.
+func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T) {
+	update := &machineUpdate{turns: turnsOf(t, &calm{}), Update: machines.Update{
+		Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return machines.Power{}, errors.New("no route") },
+	}}
+	assert.Nil(t, update.plan(t.Context(), nil, nil))
+	assert.NotNil(t, update.plan(t.Context(), []string{"memory"}, nil))
 }
 
 func TestTurns_AFailedUpdateEndsTheTurnsOfAllOthers(t *testing.T) {

@@ -99,6 +99,14 @@ type Update struct {
 	Reboots func(*pulumi.ResourceHookArgs) []string
 	// Grows returns the disks that become bigger, whose space the machine uses after a reboot only. The hypervisor may not reboot it.
 	Grows func(*pulumi.ResourceHookArgs) []string
-	// IsStopped reports whether the machine is off: then no node is interrupted.
-	IsStopped func(context.Context) bool
+	// Power reports whether the machine is off, and which changes of it wait until it was.
+	Power func(context.Context) (Power, error)
+	// Restart switches the machine off and on, or on if it is off.
+	Restart func(context.Context) error
+}
+
+// Power is whether a machine is off. Then no node is interrupted.
+type Power struct {
+	Off     bool
+	Waiting []string // properties whose change waits until the machine was off
 }

@@ -20,8 +20,8 @@ import (
 // Before a creation, the VM of an interrupted creation is removed: that VM is not in the state, and its id is taken. This hook runs
 // neither in previews nor for a VM that is in the state.
 //
-// Before an update, disks that would become smaller or disappear are refused, in previews too; a move to another Proxmox node is checked, in
-// previews too, and prepared; and an update that reboots the machine waits
+// Before an update, disks that would become smaller or disappear are refused, and a move to another Proxmox node is checked, in previews too;
+// the move is prepared; and an update that reboots the machine waits
 // for the turn of its node, which ends after the update.
 //
 // created is set once nothing is in the way of a creation, which then follows.
@@ -47,10 +47,11 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 	}
 	hooks, err := m.turns.Hooks(ctx, machines.Update{
 		Resource: name, Node: node, Before: []*pulumi.ResourceHook{keep, move}, Reboots: reboots, Grows: grows,
-		IsStopped: func(ctx context.Context) bool {
-			stopped, err := reclaim.Stopped(ctx, api, node.VMID)
-			return err == nil && stopped
+		Power: func(ctx context.Context) (machines.Power, error) {
+			off, waiting, err := reclaim.Power(ctx, api, node.VMID)
+			return machines.Power{Off: off, Waiting: waiting}, err
 		},
+		Restart: func(ctx context.Context) error { return reclaim.Restart(ctx, api, node.VMID) },
 	})
 	if err != nil {
 		return nil, err

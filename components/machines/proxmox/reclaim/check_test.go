@@ -95,7 +95,7 @@ func TestCheck_TakesAContainerForNoVM(t *testing.T) {
 	require.EqualError(t, Reclaim(ctx, api, wanted), first)
 
 	require.NoError(t, Remove(ctx, &Leftovers{API: api, VMs: newCluster.VMs}, func(line string) { assert.Fail(t, line) }))
-	_, err := Stopped(ctx, api, wanted.ID)
+	_, _, err := Power(ctx, api, wanted.ID)
 	require.EqualError(t, err, "VM 1111 does not exist")
 	assert.Empty(t, *changes)
 }

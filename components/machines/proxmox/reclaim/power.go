@@ -1,0 +1,91 @@
+package reclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"time"
+)
+
+// waits are the options of a VM that wait until it was off, of those that the program declares. Others may wait for as long as whoever has
+// changed them likes.
+var waits = regexp.MustCompile(`^(agent|balloon|cores|cpu|machine|memory|numa|scsihw|sockets|(net|scsi)\d+)$`)
+
+// Power reports whether a VM is off, and which of its options have a change that waits until the VM was off: an update that failed half-way
+// leaves them, and Proxmox VE shows them as if they were in effect. A VM that does not exist is an error.
+func Power(ctx context.Context, api API, id int) (off bool, waiting []string, err error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	pve, err := api.connect()
+	if err != nil {
+		return false, nil, err
+	}
+	vm, err := pve.find(ctx, id)
+	if err != nil {
+		return false, nil, err
+	}
+	var options []struct {
+		Key     string
+		Pending any // a text or a number
+		Delete  int // 0: it is not deleted
+	}
+	if err := pve.do(ctx, http.MethodGet, vmPath(vm.node, id)+"/pending", &options); err != nil {
+		return false, nil, err
+	}
+	for _, option := range options {
+		if (option.Pending != nil || option.Delete != 0) && waits.MatchString(option.Key) {
+			waiting = append(waiting, option.Key)
+		}
+	}
+	return vm.status == "stopped", waiting, nil
+}
+
+// find returns a VM, wherever it is.
+func (c *proxmox) find(ctx context.Context, id int) (*machine, error) {
+	guests, err := c.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, exists := guests[id]
+	if !exists || at.container() {
+		return nil, fmt.Errorf("VM %d does not exist", id)
+	}
+	return c.inspect(ctx, at.Node, id)
+}
+
+// How long a VM has to shut down, and how long the whole restart is waited for.
+const (
+	rebootTimeout  = 10 * time.Minute
+	restartTimeout = rebootTimeout + DefaultTimeout
+)
+
+// Restart shuts a VM down and starts it, or starts one that is off, and waits until it runs. Proxmox VE ends the task of a reboot when the
+// VM is off, and starts it afterwards.
+func Restart(ctx context.Context, api API, id int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, restartTimeout, fmt.Errorf("gave up after %s", restartTimeout))
+	defer cancel()
+	pve, err := api.connect()
+	if err != nil {
+		return err
+	}
+	vm, err := pve.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	action := fmt.Sprintf("/status/reboot?timeout=%d", int(rebootTimeout.Seconds()))
+	if vm.status == "stopped" {
+		action = "/status/start"
+	}
+	if err := pve.run(ctx, vm.node, id, http.MethodPost, action); err != nil {
+		return err
+	}
+	return until(ctx, func() (bool, error) {
+		now, err := pve.inspect(ctx, vm.node, id)
+		if err == nil && now.status != "running" {
+			err = errors.New("VM is " + now.status)
+		}
+		return err == nil, err
+	})
+}
