@@ -185,6 +185,8 @@ func (c *calm) Forget(_ context.Context, node string) error {
 func (c *calm) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
 func (c *calm) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 
+func (c *calm) LastLines(context.Context, turn.Node) []string { return nil }
+
 func (c *calm) Evict(context.Context, turn.Pod) error               { return nil }
 func (c *calm) Configured(context.Context, turn.Node) (bool, error) { return !c.bare, c.silent }
 

@@ -25,6 +25,7 @@ type apiServer struct {
 	spec    string // version, extraArgs and CAs
 	version string // e.g. v1.36.4; empty if its image has none
 	address netip.Addr
+	log     string // path of its log
 	process *process.Supervisor
 	users   int           // addresses that answer with it
 	ready   chan struct{} // closed once it has answered
@@ -93,7 +94,8 @@ func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, erro
 		return nil, err
 	}
 	s := &apiServer{spec: spec, version: ProgramVersion(cluster.APIServer().Image()), address: c.freeAddress(), ready: make(chan struct{})}
-	s.process, err = c.start("kube-apiserver", apiServerFlags(cluster, p.dir, c.o.Loopback, s.address, c.o.Advertise),
+	s.log = c.apiServerLog(s.address)
+	s.process, err = c.start("kube-apiserver", s.log, apiServerFlags(cluster, p.dir, c.o.Loopback, s.address, c.o.Advertise),
 		oneEach(cluster.APIServer().ExtraArgs()), s.version)
 	if err != nil {
 		return nil, err
@@ -109,6 +111,16 @@ func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, erro
 		}
 	})
 	return s, nil
+}
+
+// apiServerLog is the path of the log of the API server with an address. Each has its own: the last lines of one that does not start are
+// not to be those of another.
+func (c *ControlPlane) apiServerLog(address netip.Addr) string {
+	name := "kube-apiserver"
+	if first := c.firstAddress(); address != first {
+		name += "-" + address.String()
+	}
+	return c.logOf(name)
 }
 
 // KubeletError is why a kubelet of a version may not work with the API servers that nodes answer with: it is of a newer minor version than
@@ -127,13 +139,18 @@ func (c *ControlPlane) KubeletError(version string) error {
 // freeAddress is a loopback address for another API server. Each has its own, because the port is part of the endpoints of the Service
 // kubernetes. The caller holds the lock.
 func (c *ControlPlane) freeAddress() netip.Addr {
-	a := c.o.Loopback.As4()
-	a[1] ^= 128
-	address := netip.AddrFrom4(a)
+	address := c.firstAddress()
 	for slices.ContainsFunc(slices.Collect(maps.Values(c.servers)), func(s *apiServer) bool { return s.address == address }) {
 		address = address.Next()
 	}
 	return address
+}
+
+// firstAddress is the address of an API server while there is no other.
+func (c *ControlPlane) firstAddress() netip.Addr {
+	a := c.o.Loopback.As4()
+	a[1] ^= 128
+	return netip.AddrFrom4(a)
 }
 
 // endUnused stops the API servers that no address answers with, but for the newest. The caller holds the lock.

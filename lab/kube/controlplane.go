@@ -122,7 +122,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 func (c *ControlPlane) startFirst() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := c.start("etcd", etcdFlags(filepath.Join(c.o.Dir, "etcd"), c.o.Loopback), nil, ""); err != nil {
+	if _, err := c.start("etcd", c.logOf("etcd"), etcdFlags(filepath.Join(c.o.Dir, "etcd"), c.o.Loopback), nil, ""); err != nil {
 		return err
 	}
 	first, err := c.apiServer(c.o.Config.Cluster())
@@ -218,7 +218,7 @@ func (o Options) program(version string) string {
 }
 
 // start starts one component, in a version unless that is empty, and keeps it running. The caller holds the lock.
-func (c *ControlPlane) start(name string, f flags, extra map[string]string, version string) (*process.Supervisor, error) {
+func (c *ControlPlane) start(name, log string, f flags, extra map[string]string, version string) (*process.Supervisor, error) {
 	if refused := f.merge(extra); len(refused) > 0 {
 		c.log.Warn("extraArgs that the lab does not take", "component", name, "flags", refused)
 	}
@@ -228,13 +228,30 @@ func (c *ControlPlane) start(name string, f flags, extra map[string]string, vers
 	s, err := process.Supervise(process.Spec{
 		Cluster: c.o.Name, Name: name, Path: c.o.program(version), Args: append([]string{name}, f.args()...),
 		Env: append(stamp(version), "PATH="+os.Getenv("PATH")), Dir: c.o.Dir,
-		Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes,
+		Log: log, Table: c.o.Processes,
 	}, c.log)
 	if err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", c.o.Name, err)
 	}
 	c.processes = append(c.processes, s)
 	return s, nil
+}
+
+// logOf is the path of a component's log.
+func (c *ControlPlane) logOf(name string) string { return filepath.Join(c.o.Dir, "logs", name+".log") }
+
+// Log returns what the process of a component has written, with which a control plane of this configuration works.
+func (c *ControlPlane) Log(component string, cfg machinery.Provider) ([]byte, error) {
+	path := c.logOf(component)
+	if component == "kube-apiserver" {
+		cluster := cfg.Cluster()
+		c.mu.Lock()
+		if s := c.servers[specOf(cluster, cluster.APIServer().Image(), oneEach(cluster.APIServer().ExtraArgs()))]; s != nil {
+			path = s.log
+		}
+		c.mu.Unlock()
+	}
+	return os.ReadFile(path)
 }
 
 // end stops a component.

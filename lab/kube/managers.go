@@ -93,5 +93,5 @@ func (c *ControlPlane) startManager(component string, cluster config.ClusterConf
 		f = controllerManagerFlags(cluster, p.dir, c.o.Loopback)
 	}
 	image, extra := managerOf(cluster, component)
-	return c.start(component, f, extra, ProgramVersion(image))
+	return c.start(component, c.logOf(component), f, extra, ProgramVersion(image))
 }

@@ -39,6 +39,8 @@ type ControlPlane interface {
 	// Manage makes kube-controller-manager or kube-scheduler run as in the configuration of the control plane that leads; nil: none.
 	// Before the first call they run as in the configuration of the start.
 	Manage(component string, cfg config.Provider)
+	// Log returns what the process of a component has written that works for a control plane of this configuration.
+	Log(component string, cfg config.Provider) ([]byte, error)
 	// ManageTalosAPI gives pods access to Talos's API as the configuration of a control plane allows it, at the addresses of the control
 	// planes; with nil, none any more.
 	ManageTalosAPI(cfg config.Provider, addresses []netip.Addr)

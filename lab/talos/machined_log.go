@@ -19,7 +19,7 @@ const systemNamespace = "system"
 func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineService_LogsServer) error {
 	switch {
 	case in.Namespace != systemNamespace && in.Namespace != "" && in.Id != "kubelet":
-		return status.Error(codes.Unimplemented, "containers are not modelled by the lab's simulated Talos nodes; use kubectl logs")
+		return s.containerLog(in, out)
 	case in.Id == "machined":
 		return s.b.kmsg.stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
 			_, line, found := strings.Cut(string(d.Bytes), "[talos] ")

@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime/extensions"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -90,4 +92,33 @@ func TestExtension_LLDPDWaitsForItsConfiguration(t *testing.T) {
 		text, err := w.log(11, "ext-lldpd", -1)
 		return err == nil && strings.Count(text, "started") == 2
 	})
+}
+
+func TestLogs_OfAStaticPodAreThoseOfItsProcessInTheFormOfCRI(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(1, 0)
+	id := ""
+	w.eventually("the container runs", func() bool {
+		reply, err := w.admin(11).Containers(w.ctx, constants.K8sContainerdNamespace, common.ContainerDriver_CRI)
+		require.NoError(t, err)
+		for _, c := range reply.Messages[0].Containers {
+			if c.Name == "kube-apiserver" && c.PodId == "kube-system/kube-apiserver-"+node(11) && c.Status == "CONTAINER_RUNNING" {
+				id = c.Id
+			}
+		}
+		return id != ""
+	})
+	read := func(namespace string, driver common.ContainerDriver, id string) (string, error) {
+		stream, err := w.admin(11).Logs(w.ctx, namespace, driver, id, false, 1)
+		require.NoError(t, err)
+		data, err := stream.Recv()
+		return string(data.GetBytes()), err
+	}
+	text, err := read(constants.K8sContainerdNamespace, common.ContainerDriver_CRI, id)
+	require.NoError(t, err)
+	require.Regexp(t, `^\S+Z stderr F kube-apiserver of .*:v1.35.8\n$`, text, "only the last line was asked for")
+	_, err = read(constants.K8sContainerdNamespace, common.ContainerDriver_CRI, "kube-system/nothing:nothing")
+	require.ErrorContains(t, err, `container "kube-system/nothing:nothing" not found`)
+	_, err = read("other", common.ContainerDriver_CRI, id)
+	require.ErrorContains(t, err, "CRI inspector is supported only for K8s namespace")
 }

@@ -26,6 +26,7 @@ type staticPod struct {
 	image string
 	spec  string          // what its pod is made from: another spec is another pod
 	cfg   config.Provider // the configuration that it runs with
+	made  bool            // its container was made
 	up    bool            // its program runs
 }
 
@@ -135,6 +136,11 @@ func (b *boot) restartStaticPod(name string) error {
 	if err := sleep(b.ctx, b.site.cfg.Latency.PodStart); err != nil {
 		return err
 	}
+	b.site.mu.Lock()
+	if pod := b.static[name]; pod != nil && pod.spec == spec {
+		pod.made = true
+	}
+	b.site.mu.Unlock()
 	if name == k8s.APIServerID {
 		if err := b.awaitAPIServer(name, spec, plane, cfg); err != nil {
 			return err

@@ -226,6 +226,11 @@ func (c *fakeControlPlane) Snapshot(_ context.Context, to io.Writer) error {
 
 func (c *fakeControlPlane) Prepare(context.Context, config.Provider) error { return nil }
 
+// Log returns a line with the component's name and image.
+func (c *fakeControlPlane) Log(component string, cfg config.Provider) ([]byte, error) {
+	return []byte("first line\n" + component + " of " + cfg.Cluster().APIServer().Image() + "\n"), nil
+}
+
 func (c *fakeControlPlane) Manage(component string, cfg config.Provider) {
 	c.set(func() { c.managers[component] = cfg })
 }

@@ -52,9 +52,11 @@ func (f *fake) Members(context.Context, turn.Node) ([]turn.Member, error) { retu
 func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	return maps.Clone(f.nodes), nil
 }
-func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)   { return nil, nil }
-func (f *fake) ForfeitLeadership(context.Context, turn.Node) error { return nil }
-func (f *fake) Cordon(_ context.Context, node string) error        { return f.did("cordon " + node) }
+func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
+func (f *fake) LastLines(context.Context, turn.Node) []string          { return nil }
+func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
+func (f *fake) ForfeitLeadership(context.Context, turn.Node) error     { return nil }
+func (f *fake) Cordon(_ context.Context, node string) error            { return f.did("cordon " + node) }
 func (f *fake) RemoveMember(_ context.Context, _ turn.Node, id uint64) error {
 	f.without(id)
 	return f.did("remove member")

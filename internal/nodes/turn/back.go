@@ -20,9 +20,22 @@ func (e *Engine) awaitBack(ctx context.Context, c Change, boot string) error {
 		if c.Quiet {
 			stays = ""
 		}
-		return fmt.Errorf("%s is not back%s: %w; no other node is changed. Mend it, and run up again", c.Node.Name, stays, err)
+		return fmt.Errorf("%s is not back%s: %w; no other node is changed. Mend it, and run up again%s", c.Node.Name, stays, err,
+			e.lastLines(ctx, c.Node))
 	}
 	return nil
+}
+
+// lastLines returns what the components of a node that are not well have written last, below each other; "" if nothing. It asks although
+// ctx may have ended.
+func (e *Engine) lastLines(ctx context.Context, node Node) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	var text strings.Builder
+	for _, line := range e.Cluster.LastLines(ctx, node) {
+		text.WriteString("\n  " + line)
+	}
+	return text.String()
 }
 
 // missing returns what a changed node lacks; an error if waiting cannot mend it.

@@ -26,10 +26,12 @@ type fake struct {
 
 	onEvict func(Pod) error // answers an eviction; nil evicts
 	unmet   func() string   // which check fails; nil: none
-	leader  string          // of etcd; the name of its node
-	refuses error           // answer to the removal of a member; nil removes it
-	log     []string        // what was changed, in order
-	ended   []string        // pods that are gone
+
+	lines   map[string][]string // last lines of logs, by node
+	leader  string              // of etcd; the name of its node
+	refuses error               // answer to the removal of a member; nil removes it
+	log     []string            // what was changed, in order
+	ended   []string            // pods that are gone
 }
 
 const (
@@ -120,6 +122,12 @@ func (f *fake) Unmet(_ context.Context, checks []cluster.Check) (string, error) 
 		return "", f.api
 	}
 	return f.unmet(), f.api
+}
+
+func (f *fake) LastLines(_ context.Context, node Node) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lines[node.Name]
 }
 
 func (f *fake) Forget(_ context.Context, node string) error {

@@ -98,6 +98,8 @@ type Cluster interface {
 
 	// Unmet returns which of the checks fails, and why; "" if none does. One without objects does not fail.
 	Unmet(ctx context.Context, checks []cluster.Check) (string, error)
+	// LastLines returns the last lines of the logs of a node's static pods and Talos services that are not well, without secrets.
+	LastLines(ctx context.Context, node Node) []string
 }
 
 // Engine gives turns to the nodes of one cluster.

@@ -461,3 +461,17 @@ func TestTake_ANodeThatWasNotReadyNeedNotBeReadyAfterwards(t *testing.T) {
 		})
 	}
 }
+
+func TestTake_NamesWhatANodeThatIsNotBackHasWrittenLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		f.lines = map[string][]string{"worker-1": {"log of kubelet:", "| unknown flag: --what"}}
+		change := f.change(nodes, "worker-1")
+		change.Act = func(context.Context) error {
+			f.with(func() { f.machines["worker-1"].Services["kubelet"] = Service{State: "Waiting"} })
+			return nil
+		}
+		err := f.engine(t, nodes).Take(t.Context(), change)
+		require.ErrorContains(t, err, "run up again\n  log of kubelet:\n  | unknown flag: --what")
+	})
+}

@@ -202,6 +202,8 @@ func (f *fake) Forget(_ context.Context, node string) error {
 func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 
+func (f *fake) LastLines(context.Context, turn.Node) []string { return nil }
+
 func (f *fake) Evict(context.Context, turn.Pod) error { return errors.New("there are no pods") }
 
 func (f *fake) Installed(_ context.Context, of turn.Node, version string) (bool, error) {

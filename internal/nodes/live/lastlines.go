@@ -1,0 +1,141 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+// How much is quoted of what a node's components have written.
+const (
+	lastLines     = 5 // of each log
+	maxComponents = 3
+	maxLog        = 64 << 10 // bytes read of a log
+)
+
+// fromCRI is the beginning of each line in a log of CRI: time, stream, and whether the line is full.
+var fromCRI = regexp.MustCompile(`^\S+ std(out|err) [FP] `)
+
+// LastLines implements turn.Cluster. It asks the node's own Talos API, because the API server may be what does not start.
+func (c *Cluster) LastLines(ctx context.Context, node turn.Node) []string {
+	var all []string
+	logs := slices.Concat(c.sickServices(ctx, node), c.sickContainers(ctx, node))
+	for _, log := range logs[:min(len(logs), maxComponents)] {
+		if lines := c.tail(ctx, node, log); len(lines) > 0 {
+			all = append(append(all, "log of "+log.name+":"), lines...)
+		}
+	}
+	return all
+}
+
+// log is a log of Talos's API.
+type log struct {
+	name      string // of the component
+	id        string
+	namespace string
+	driver    common.ContainerDriver
+}
+
+// sickServices returns the logs of the Talos services of a node that do not run, or are not healthy.
+func (c *Cluster) sickServices(ctx context.Context, node turn.Node) (logs []log) {
+	seen, err := c.machine(ctx, node.Address)
+	if err != nil {
+		return nil
+	}
+	for _, id := range []string{"kubelet", "etcd"} {
+		if service, has := seen.Services[id]; has && (service.State != "Running" || service.Known && !service.Healthy) {
+			logs = append(logs, log{id, id, constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD})
+		}
+	}
+	return logs
+}
+
+// sickContainers returns the logs of the containers of a node's static pods that are not Ready: of those that have ended, if there are any,
+// because one that starts again and again has written nothing yet after each start.
+func (c *Cluster) sickContainers(ctx context.Context, node turn.Node) (logs []log) {
+	talos := c.talos[node.Address]
+	pods, err := safe.StateListAll[*k8s.StaticPodStatus](ctx, talos.COSI)
+	if err != nil {
+		return nil
+	}
+	reply, err := talos.Containers(ctx, constants.K8sContainerdNamespace, common.ContainerDriver_CRI)
+	if err != nil || len(reply.GetMessages()) == 0 {
+		return nil
+	}
+	for pod := range pods.All() {
+		if isReady(pod.TypedSpec().PodStatus) {
+			continue
+		}
+		var running, ended []log
+		for _, container := range reply.GetMessages()[0].GetContainers() {
+			one := log{container.GetName(), container.GetId(), constants.K8sContainerdNamespace, common.ContainerDriver_CRI}
+			switch {
+			case container.GetPodId() != pod.Metadata().ID() || container.GetName() == container.GetPodId(): // the latter is its sandbox
+			case strings.HasSuffix(container.GetStatus(), "_EXITED"):
+				ended = append(ended, one)
+			default:
+				running = append(running, one)
+			}
+		}
+		if len(ended) > 0 {
+			running = ended
+		}
+		logs = append(logs, running...)
+	}
+	return logs
+}
+
+// isReady reports whether a status of a pod, as the kubelet gives it to Talos, has the condition Ready.
+func isReady(status map[string]any) bool {
+	conditions, _ := status["conditions"].([]any)
+	return slices.ContainsFunc(conditions, func(entry any) bool {
+		condition, _ := entry.(map[string]any)
+		return condition["type"] == "Ready" && condition["status"] == "True"
+	})
+}
+
+// tail returns the last lines of a log, without what may be a secret.
+func (c *Cluster) tail(ctx context.Context, node turn.Node, of log) []string {
+	stream, err := c.talos[node.Address].Logs(ctx, of.namespace, of.driver, of.id, false, lastLines)
+	if err != nil {
+		return nil
+	}
+	text, err := readAll(stream)
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for _, line := range secrecy.Lines(text) {
+		if line = strings.TrimSpace(fromCRI.ReplaceAllString(line, "")); line != "" {
+			lines = append(lines, "| "+line)
+		}
+	}
+	return lines[max(0, len(lines)-lastLines):]
+}
+
+func readAll(stream machine.MachineService_LogsClient) (string, error) {
+	var text strings.Builder
+	for text.Len() < maxLog {
+		data, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		text.Write(data.GetBytes())
+	}
+	return text.String(), nil
+}
