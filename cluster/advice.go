@@ -15,5 +15,6 @@ func (c *Cluster) Advice(day time.Time) Problems {
 	if c.Providers.OnePassword != nil {
 		c.Providers.OnePassword.Operator.advise(&findings)
 	}
+	c.adviseStorageVault(&findings)
 	return slices.Concat(c.versionAdvice(day), findings.All())
 }

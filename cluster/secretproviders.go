@@ -30,6 +30,9 @@ type ProviderSecrets struct {
 	OnePasswordCredentials Secret `json:"onepasswordCredentials" example:"{\"verifier\": …, \"version\": \"2\"}"`
 	// Token for the 1Password Connect server, with read access to `secrets.onepassword.vaults`. Required with `secrets.onepassword`.
 	OnePasswordToken Secret `json:"onepasswordToken" example:"eyJ…"`
+	// Token for the 1Password Connect server, with access to `storage.vault` alone: a provider's writes, a consumer's reads. Required with
+	// `storage.vault`.
+	OnePasswordStorageToken Secret `json:"onepasswordStorageToken" example:"eyJ…"`
 }
 
 // SealedSecrets is the controller of Sealed Secrets.
@@ -54,12 +57,24 @@ type SealedSecrets struct {
 type OnePassword struct {
 	// Vaults that the cluster reads, by name or id. An item is taken from the first one that has it.
 	Vaults []string `json:"vaults" config:"required" form:"onepassword-name" items:"1-" example:"[infra, shared]"`
+	// Namespaces whose ExternalSecrets and PushSecrets may use the ClusterSecretStore `onepassword`, beside those of the manifests:
+	// `cert-manager`, `etcd-backup`, `external-dns` and `external-secrets`. Whoever may create such objects in one of them reads all items
+	// of the vaults.
+	Namespaces []string `json:"namespaces" form:"label" items:"1-" example:"[shop]"`
 	// The item that is read to verify the whole way from 1Password to a Secret.
 	Probe OnePasswordProbe `json:"probe"`
 	// The Connect server.
 	Connect Connect `json:"connect"`
 	// External Secrets Operator.
 	Operator ExternalSecrets `json:"operator"`
+}
+
+// treeNamespaces are the namespaces of the GitOps tree and of the probe that read items.
+var treeNamespaces = []string{"cert-manager", "etcd-backup", "external-dns", ExternalSecretsNamespace}
+
+// Readers returns the namespaces that may use the ClusterSecretStore, sorted. The operator refuses objects of all others.
+func (o OnePassword) Readers() []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(treeNamespaces, o.Namespaces))))
 }
 
 // OnePasswordProbe is an item whose field is read as a probe. Its value does not matter, but it must not be empty.

@@ -180,6 +180,9 @@ func (c *Cluster) MissingSecrets() []string {
 			}
 		}
 	}
+	if c.Storage.Vault != "" {
+		required = append(required, NamedSecret{storageToken, c.OnePasswordStorageToken})
+	}
 	if c.Mesh.IsMember() {
 		required = append(required, NamedSecret{MeshAuthorityKey, c.MeshCA})
 	}
@@ -209,6 +212,7 @@ func (c secretsCheck) secrets() {
 		{NamedSecret{"bucketSecretKey", c.BucketSecretKey}, syntax.BucketKey},
 		{NamedSecret{"sopsAgeKey", c.SOPSAgeKey}, syntax.AgeKeys},
 		{NamedSecret{"snapshotIdentity", c.SnapshotIdentity}, syntax.AgeKeys},
+		{NamedSecret{storageToken, c.OnePasswordStorageToken}, syntax.ConnectToken},
 		{NamedSecret{MeshAuthorityKey, c.MeshCA}, func(text string) *syntax.Fault { _, fault := syntax.MeshAuthority(text); return fault }},
 	}
 	for _, provider := range c.Providers.all(c.ProviderSecrets) {

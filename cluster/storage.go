@@ -17,9 +17,9 @@ type Storage struct {
 	Provider string `json:"provider" form:"stack-name" example:"infra"`
 	// Number of copies that a provider keeps of everything, each on another machine.
 	Replicas *int `json:"replicas" range:"1-9" follows:"the machines with such a disk, at most 3" example:"2"`
-	// Vault of 1Password through which the provider hands its consumers how they connect. All of them have the same, among
-	// `secrets.onepassword.vaults`, and the provider's token may write to it. Without it, the consumer's Secret must come from the
-	// repository, encrypted.
+	// Vault of 1Password through which the provider hands its consumers how they connect. All of them have the same, for nothing else, and
+	// each has a token for this vault alone, `onepasswordStorageToken`. Without it, the consumer's Secret must come from the repository,
+	// encrypted.
 	Vault string `json:"vault" form:"onepassword-name" example:"storage"`
 
 	// StorageClasses that pods can rely on. After the handover, `up` waits until a volume of each was bound, written, read and removed.
@@ -51,6 +51,12 @@ const (
 	usualMonitors = 3 // Ceph's quorum; Rook runs one on a machine
 	usualManagers = 2 // one is on standby
 )
+
+// storageToken is the key of the token for the vault of the storage.
+const storageToken = "onepasswordStorageToken" //nolint:gosec // the name of a setting
+
+// rookNamespace is the namespace of Ceph's operator and of all that the storage needs.
+const rookNamespace = "rook-ceph"
 
 // storageProviderPath is the key that names a consumer's provider.
 const storageProviderPath = "storage.provider"
@@ -86,6 +92,14 @@ func (s Storage) Connection() (namespace, name string) {
 		return "", ""
 	}
 	return FluxNamespace, "storage-monitors"
+}
+
+// VaultReaders returns the namespaces that read or write the vault. Flux's has a consumer's list of the provider's monitors.
+func (s Storage) VaultReaders() []string {
+	if s.Role == StorageConsumer {
+		return []string{FluxNamespace, rookNamespace}
+	}
+	return []string{rookNamespace}
 }
 
 func (s *Storage) derive(machines int) {
@@ -173,8 +187,22 @@ func (c storageCheck) storageVault() {
 		c.Found(path, "remove it, or write a role", "%s is for a provider and its consumers, and the role is %s", vault, c.Storage.Role)
 	case onePassword == nil:
 		c.Found(path, "add the section, or remove the vault", "%s needs secrets.onepassword, which is not declared", vault)
-	case !slices.Contains(onePassword.Vaults, vault):
-		c.Found(path, "add it there", "%s is not among secrets.onepassword.vaults", vault)
+	}
+	if vault != "" && onePassword != nil && olderThan(onePassword.Operator.Version, 2, 5) {
+		// It has one client for all stores, whose token and vaults are those of the store that was used last.
+		c.Found("secrets.onepassword.operator.version", "write 2.5.0 or newer, or remove storage.vault",
+			"%s mixes up the stores of several tokens, and storage.vault has a token of its own", onePassword.Operator.Version)
+	}
+	if vault == "" && c.OnePasswordStorageToken.IsSet() {
+		c.Found(storageToken, "add it, or run: pulumi config rm "+storageToken, "is for %s, which is missing", path)
+	}
+}
+
+// adviseStorageVault advises against reading the storage's vault with the token, and so from the namespaces, of the others.
+func (c *Cluster) adviseStorageVault(findings *Findings) {
+	if one := c.Providers.OnePassword; one != nil && slices.Contains(one.Vaults, c.Storage.Vault) {
+		findings.Found("secrets.onepassword.vaults", "remove it there, and let onepasswordToken have no access to it",
+			"has %s, which is storage.vault: more namespaces than the storage's can read the keys of Ceph", c.Storage.Vault)
 	}
 }
 

@@ -206,9 +206,13 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 		})
 	}
 	if declared := c.Providers.OnePassword; declared != nil {
-		args.Providers = append(args.Providers, &secrets.OnePassword{
-			Settings: *declared, Credentials: c.OnePasswordCredentials, Token: c.OnePasswordToken,
-		})
+		provider := &secrets.OnePassword{Settings: *declared, Credentials: c.OnePasswordCredentials, Token: c.OnePasswordToken}
+		if c.Storage.Vault != "" {
+			provider.Storage = &secrets.StorageVault{
+				Vault: c.Storage.Vault, Token: c.OnePasswordStorageToken, Readers: c.Storage.VaultReaders(),
+			}
+		}
+		args.Providers = append(args.Providers, provider)
 	}
 }
 

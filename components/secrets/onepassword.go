@@ -27,8 +27,11 @@ const (
 	storeName   = "onepassword"       // ClusterSecretStore
 	tokenSecret = "onepassword-token" // Secret with the token for the Connect server
 	tokenKey    = "token"             // its key
-	probeName   = "slipway-probe"     // ExternalSecret and SealedSecret, and the Secrets that are made of them
-	externalAPI = "external-secrets.io/v1"
+
+	storageStoreName   = "onepassword-storage"       // ClusterSecretStore of the shared storage's vault
+	storageTokenSecret = "onepassword-storage-token" //nolint:gosec // the name of the Secret with the token for that vault
+	probeName          = "slipway-probe"             // ExternalSecret and SealedSecret, and the Secrets that are made of them
+	externalAPI        = "external-secrets.io/v1"
 )
 
 // OnePassword is a 1Password Connect server, and External Secrets Operator with access to it.
@@ -36,11 +39,23 @@ type OnePassword struct {
 	Settings    cluster.OnePassword // required
 	Credentials cluster.Secret      // 1password-credentials.json; required
 	Token       cluster.Secret      // for the Connect server; required
+	Storage     *StorageVault       // nil if the cluster has no part in a storage, or not through 1Password
+}
+
+// StorageVault is the vault through which a storage's provider and its consumers hand each other how they connect. It has a store and a token
+// of its own: what is in it gives access to all volumes.
+type StorageVault struct {
+	Vault   string         // name or id
+	Token   cluster.Secret // for the Connect server, with access to this vault alone
+	Readers []string       // the namespaces that may use the store
 }
 
 func (o *OnePassword) validate() error {
 	if len(o.Settings.Vaults) == 0 || !o.Credentials.IsSet() || !o.Token.IsSet() {
 		return errors.New("onePassword: is incomplete; give the section, the credentials and the token")
+	}
+	if one := o.Storage; one != nil && (one.Vault == "" || !one.Token.IsSet() || len(one.Readers) == 0) {
+		return errors.New("onePassword.storage: is incomplete; give the vault, its token and the namespaces that use it")
 	}
 	return nil
 }
@@ -53,27 +68,19 @@ func (o *OnePassword) provide(ctx *pulumi.Context, name string, s *SecretsFounda
 	if err != nil {
 		return err
 	}
-	token, operator, err := o.install(ctx, name, namespace, s, args)
-	if err != nil {
-		return err
-	}
-	store, err := custom(ctx, name+"-onepassword-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
-		Name: pulumi.String(storeName),
-		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
-		Annotations: pulumi.StringMap{cluster.AnnotationReads: pulumi.String(o.verified())},
-	}, o.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
+	stores, err := o.stores(ctx, name, namespace, s, args)
 	if err != nil {
 		return err
 	}
 	reads, err := custom(ctx, name+"-onepassword-item", externalAPI, "ExternalSecret", metav1.ObjectMetaArgs{
 		Name: pulumi.String(probeName), Namespace: namespace.Metadata.Name().Elem(),
-	}, o.reads(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{store})))
+	}, o.reads(), args.Child(s, pulumi.DependsOn(stores)))
 	if err != nil {
 		return err
 	}
 	run, err := step.New(ctx, name+"-onepassword-probe", step.Args{
 		Run: step.Run{
-			Subcommand: "external-secrets", Spec: args.externalSecretsSpec(), Timeout: args.Timeout,
+			Subcommand: "external-secrets", Spec: o.spec(args), Timeout: args.Timeout,
 			Provider: args.CommandProvider, DependsOn: []pulumi.Resource{reads}, DeletedWith: args.DeletedWith,
 		},
 		Triggers: o.triggers(),
@@ -85,51 +92,96 @@ func (o *OnePassword) provide(ctx *pulumi.Context, name string, s *SecretsFounda
 	return nil
 }
 
-// install creates the Secrets, the Connect server, and after it the operator. It returns the token's Secret and the operator's
-// probe.
+// stores installs what the stores need, and creates them.
+func (o *OnePassword) stores(
+	ctx *pulumi.Context, name string, namespace *v1.Namespace, s *SecretsFoundation, args *SecretsFoundationArgs,
+) ([]pulumi.Resource, error) {
+	operator, err := o.install(ctx, name, namespace, s, args)
+	if err != nil {
+		return nil, err
+	}
+	all := []store{{"-onepassword", storeName, tokenSecret, o.Token, o.Settings.Vaults, o.Settings.Readers(), o.verified()}}
+	if one := o.Storage; one != nil {
+		all = append(all, store{
+			"-onepassword-storage", storageStoreName, storageTokenSecret, one.Token, []string{one.Vault}, one.Readers,
+			fingerprint(o.Credentials.Reveal(), one.Token.Reveal(), one.Vault),
+		})
+	}
+	var made []pulumi.Resource
+	for _, one := range all {
+		resource, err := one.create(ctx, name, namespace, operator, s, args)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, resource)
+	}
+	return made, nil
+}
+
+// install creates the Secret of the Connect server, the server, and after it the operator. It returns the operator's probe.
 func (o *OnePassword) install(
 	ctx *pulumi.Context, name string, namespace *v1.Namespace, s *SecretsFoundation, args *SecretsFoundationArgs,
-) (token, operator pulumi.Resource, err error) {
+) (operator pulumi.Resource, err error) {
 	credentials, err := s.secret(ctx, name, namespace.Metadata.Name().Elem(), firstSecret{
 		suffix: "-onepassword-credentials", name: cluster.ConnectCredentials,
 		data: pulumi.StringMap{cluster.ConnectCredentialsKey: hidden(o.Credentials)},
 	}, args.Child(s))
 	if err != nil {
-		return nil, nil, err
-	}
-	token, err = s.secret(ctx, name, namespace.Metadata.Name().Elem(), firstSecret{
-		suffix: "-onepassword-token", name: tokenSecret, data: pulumi.StringMap{tokenKey: hidden(o.Token)},
-	}, args.Child(s))
-	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	server, err := s.install(ctx, name+"-connect", args, &service.Args{
 		Service: o.Settings.Connect.Service(), After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
 		Reads: pulumi.String(fingerprint(o.Credentials.Reveal())), PodAnnotations: "connect.podAnnotations",
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	operator, err = s.install(ctx, name+"-external-secrets", args, &service.Args{
+	return s.install(ctx, name+"-external-secrets", args, &service.Args{
 		Service: o.Settings.Operator.Service(), After: []pulumi.Resource{server},
 	})
-	return token, operator, err
 }
 
-// store returns the spec of the ClusterSecretStore. Its provider takes no certificate of an authority, so the Connect server is asked
+// store is a ClusterSecretStore with its token.
+type store struct {
+	suffix       string         // of the resources' names: -token and -store come after it
+	name, secret string         // of the store, and of the Secret with the token
+	token        cluster.Secret // for the Connect server
+	vaults       []string       // in the order in which an item is looked for
+	readers      []string       // the namespaces that may use the store; the operator refuses objects of all others
+	verified     string         // changes with what the store verifies
+}
+
+// create registers the token's Secret and, after it and the operator, the store.
+func (one store) create(ctx *pulumi.Context, name string, namespace *v1.Namespace, operator pulumi.Resource, s *SecretsFoundation,
+	args *SecretsFoundationArgs) (pulumi.Resource, error) {
+	token, err := s.secret(ctx, name, namespace.Metadata.Name().Elem(), firstSecret{
+		suffix: one.suffix + "-token", name: one.secret, data: pulumi.StringMap{tokenKey: hidden(one.token)},
+	}, args.Child(s))
+	if err != nil {
+		return nil, err
+	}
+	return custom(ctx, name+one.suffix+"-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
+		Name: pulumi.String(one.name),
+		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
+		Annotations: pulumi.StringMap{cluster.AnnotationReads: pulumi.String(one.verified)},
+	}, one.spec(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
+}
+
+// spec returns the spec of the ClusterSecretStore. Its provider takes no certificate of an authority, so the Connect server is asked
 // inside the cluster, over http.
-func (o *OnePassword) store() pulumi.Map {
+func (one store) spec() pulumi.Map {
 	vaults := pulumi.Map{}
-	for i, vault := range o.Settings.Vaults {
+	for i, vault := range one.vaults {
 		vaults[vault] = pulumi.Int(i + 1)
 	}
-	return pulumi.Map{"provider": pulumi.Map{"onepassword": pulumi.Map{
+	conditions := pulumi.Array{pulumi.Map{"namespaces": pulumi.ToStringArray(one.readers)}}
+	return pulumi.Map{"conditions": conditions, "provider": pulumi.Map{"onepassword": pulumi.Map{
 		"connectHost": pulumi.String(fmt.Sprintf("http://%s.%s.svc.%s:%d",
 			cluster.ConnectName, cluster.ExternalSecretsNamespace, cluster.DNSDomain, cluster.ConnectPort)),
 		"vaults": vaults,
 		"auth": pulumi.Map{"secretRef": pulumi.Map{"connectTokenSecretRef": pulumi.Map{
 			"namespace": pulumi.String(cluster.ExternalSecretsNamespace),
-			"name":      pulumi.String(tokenSecret),
+			"name":      pulumi.String(one.secret),
 			"key":       pulumi.String(tokenKey),
 		}}},
 	}}}
@@ -164,19 +216,28 @@ func (o *OnePassword) verified() string {
 
 // triggers returns what the probe verifies. A preview displays the changes.
 func (o *OnePassword) triggers() pulumi.Array {
-	return pulumi.Array{
+	triggers := pulumi.Array{
 		pulumi.String("vaults " + strings.Join(o.Settings.Vaults, ", ")),
 		pulumi.String("item " + o.Settings.Probe.Item + ", field " + o.Settings.Probe.Field),
 		pulumi.String("verified " + o.verified()),
 	}
+	if one := o.Storage; one != nil {
+		triggers = append(triggers, pulumi.String("vault of the storage "+one.Vault),
+			pulumi.String("verified for the storage "+fingerprint(one.Token.Reveal(), one.Vault)))
+	}
+	return triggers
 }
 
-// externalSecretsSpec returns the probe's standard input, which contains the kubeconfig.
-func (a *SecretsFoundationArgs) externalSecretsSpec() pulumi.StringOutput {
-	return a.Spec(func(kubeconfig string) probe.Spec {
+// spec returns the probe's standard input, which contains the kubeconfig.
+func (o *OnePassword) spec(args *SecretsFoundationArgs) pulumi.StringOutput {
+	storage := ""
+	if o.Storage != nil {
+		storage = storageStoreName
+	}
+	return args.Spec(func(kubeconfig string) probe.Spec {
 		return &externalsecrets.Spec{
-			Target: health.Target{Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.Timeout)},
-			Store:  storeName, Namespace: cluster.ExternalSecretsNamespace, ExternalSecret: probeName,
+			Target: health.Target{Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.Timeout)},
+			Store:  storeName, Storage: storage, Namespace: cluster.ExternalSecretsNamespace, ExternalSecret: probeName,
 		}
 	})
 }

@@ -41,8 +41,10 @@ var update = flag.Bool("update", false, "write the golden file anew")
 const (
 	credentials = `{"version":"2","uniqueKey":"CREDENTIALS-MARKER"}`
 	token       = "eyJ.TOKEN-MARKER.sig"
-	kubeconfig  = "client-key-data: KUBECONFIG-MARKER"
-	keyMaterial = "KEY-MATERIAL-MARKER"
+
+	storageToken = "eyJ.STORAGE-MARKER.sig"
+	kubeconfig   = "client-key-data: KUBECONFIG-MARKER"
+	keyMaterial  = "KEY-MATERIAL-MARKER"
 )
 
 func in64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
@@ -87,7 +89,10 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 			},
 			Providers: []secrets.Provider{
 				&secrets.SealedSecrets{Settings: sealed, TLSProvider: keys},
-				&secrets.OnePassword{Settings: onepassword, Credentials: cluster.NewSecret(credentials), Token: cluster.NewSecret(token)},
+				&secrets.OnePassword{
+					Settings: onepassword, Credentials: cluster.NewSecret(credentials), Token: cluster.NewSecret(token),
+					Storage: &secrets.StorageVault{Vault: "storage", Token: cluster.NewSecret(storageToken), Readers: []string{"rook-ceph"}},
+				},
 			},
 			Services: []pulumi.Resource{providers[2]}, Timeout: 90 * time.Second,
 		}
@@ -330,6 +335,8 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 	for name, secret := range map[string]struct{ name, key, value string }{
 		"secrets-onepassword-credentials": {"op-credentials", "1password-credentials.json", credentials},
 		"secrets-onepassword-token":       {"onepassword-token", "token", token},
+
+		"secrets-onepassword-storage-token": {"onepassword-storage-token", "token", storageToken},
 	} {
 		reg := rec.Resource(t, name)
 		assert.Equal(t, "external-secrets", reg.Input("metadata.namespace"))
@@ -363,8 +370,40 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	assert.Equal(t, map[string]any{
 		"cluster": "infra", "kubeconfig": kubeconfig, "store": "onepassword", "namespace": "external-secrets",
-		"externalSecret": "slipway-probe", "timeout": "1m30s",
+		"externalSecret": "slipway-probe", "timeout": "1m30s", "storage": "onepassword-storage",
 	}, spec)
+}
+
+// Whoever may create an ExternalSecret in a namespace reads everything that the store's token reads.
+func TestOnePassword_EachStoreHasItsOwnTokenVaultsAndNamespaces(t *testing.T) {
+	rec := &mocks.Recorder{}
+	_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
+		onepassword(a).Settings.Namespaces = []string{"shop", "cert-manager"}
+	})
+	require.NoError(t, err)
+	for name, want := range map[string]struct {
+		token      string
+		vaults     map[string]any
+		namespaces []any
+	}{
+		"secrets-onepassword": {"onepassword-token", map[string]any{"infra": 1.0, "Team A": 2.0},
+			[]any{"cert-manager", "etcd-backup", "external-dns", "external-secrets", "shop"}},
+		"secrets-onepassword-storage": {"onepassword-storage-token", map[string]any{"storage": 1.0}, []any{"rook-ceph"}},
+	} {
+		store := rec.Resource(t, name+"-store")
+		assert.Equal(t, []any{map[string]any{"namespaces": want.namespaces}}, store.Input("spec.conditions"), name)
+		assert.Equal(t, want.vaults, store.Input("spec.provider.onepassword.vaults"), name)
+		assert.Equal(t, want.token, store.Input("spec.provider.onepassword.auth.secretRef.connectTokenSecretRef.name"), name)
+		assert.True(t, rec.After(store, rec.Resource(t, name+"-token")), name)
+		assert.True(t, rec.After(store, rec.Resource(t, "secrets-external-secrets-probe")), name)
+		assert.True(t, rec.After(rec.Resource(t, "secrets-onepassword-probe"), store), name)
+	}
+	rec = &mocks.Recorder{}
+	_, err = provide(t, rec, func(a *secrets.SecretsFoundationArgs) { onepassword(a).Storage = nil })
+	require.NoError(t, err)
+	assert.NotContains(t, rec.Names(), "secrets-onepassword-storage-store")
+	_, err = provide(t, &mocks.Recorder{}, func(a *secrets.SecretsFoundationArgs) { onepassword(a).Storage.Token = cluster.Secret{} })
+	require.ErrorContains(t, err, "onePassword.storage: is incomplete")
 }
 
 // tests/tree compares the objects with the CRDs of the operator.
@@ -373,7 +412,7 @@ func TestOnePassword_ObjectsAreTheGoldenFile(t *testing.T) {
 	_, err := provide(t, rec, nil)
 	require.NoError(t, err)
 	var objects []string
-	for _, name := range []string{"secrets-onepassword-store", "secrets-onepassword-item"} {
+	for _, name := range []string{"secrets-onepassword-store", "secrets-onepassword-storage-store", "secrets-onepassword-item"} {
 		object := map[string]any{}
 		for _, part := range []string{"apiVersion", "kind", "metadata", "spec"} {
 			object[part] = rec.Resource(t, name).Input(part)

@@ -32,12 +32,13 @@ const (
 	bucketSecretKey        = "slipway:bucketSecretKey" //nolint:gosec // the name of a setting
 	onePasswordCredentials = "slipway:onepasswordCredentials"
 	onePasswordToken       = "slipway:onepasswordToken"
+	storageToken           = "slipway:onepasswordStorageToken" //nolint:gosec // the name of a setting
 	meshCA                 = "slipway:meshCA"
 )
 
 // ownSecrets are the keys of all secrets that the lab sets.
 var ownSecrets = []string{
-	gitPassword, githubAppPrivateKey, ociConfig, bucketAccessKey, bucketSecretKey, onePasswordCredentials, onePasswordToken, meshCA,
+	gitPassword, githubAppPrivateKey, ociConfig, bucketAccessKey, bucketSecretKey, onePasswordCredentials, onePasswordToken, storageToken, meshCA,
 }
 
 // Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and as secrets of the stack
@@ -139,7 +140,11 @@ func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
 	if f.OnePassword == nil {
 		return values, nil
 	}
-	for key, name := range map[string]string{onePasswordCredentials: connect.CredentialsFile, onePasswordToken: connect.TokenFile} {
+	needed := map[string]string{onePasswordCredentials: connect.CredentialsFile, onePasswordToken: connect.TokenFile}
+	if f.StorageVault != "" {
+		needed[storageToken] = connect.TokenFile
+	}
+	for key, name := range needed {
 		text, err := os.ReadFile(filepath.Join(s.Home.OnePassword(), name))
 		if err != nil {
 			return nil, fmt.Errorf("1Password account: %w", err)

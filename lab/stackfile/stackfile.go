@@ -28,6 +28,8 @@ type File struct {
 	Peers   []string // stacks of the same mesh
 
 	OnePassword *OnePassword // nil if the stack reads nothing from 1Password
+
+	StorageVault string // of 1Password, through which clusters share a storage; "" without one
 }
 
 // Pool is a pool of machines, with the values that differ from the stack's.
@@ -208,6 +210,9 @@ func Read(path string) (File, error) {
 			Secrets struct {
 				OnePassword *OnePassword `json:"onepassword"`
 			} `json:"slipway:secrets"`
+			Storage struct {
+				Vault string `json:"vault"`
+			} `json:"slipway:storage"`
 		} `json:"config"`
 	}
 	if err := yaml.Unmarshal(data, &raw); err != nil {
@@ -215,7 +220,7 @@ func Read(path string) (File, error) {
 	}
 	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID,
 		Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
-		Peers: raw.Config.Mesh.Peers, OnePassword: raw.Config.Secrets.OnePassword}
+		Peers: raw.Config.Mesh.Peers, OnePassword: raw.Config.Secrets.OnePassword, StorageVault: raw.Config.Storage.Vault}
 	f.Proxmox.Bridge = cmp.Or(f.Proxmox.Bridge, "vmbr0")
 	f.Proxmox.Datastores.ISO = cmp.Or(f.Proxmox.Datastores.ISO, "local")
 	f.Proxmox.Datastores.Disks = cmp.Or(f.Proxmox.Datastores.Disks, "local-lvm")

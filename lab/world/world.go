@@ -169,6 +169,15 @@ func (w *World) machines(context.Context) error {
 			}
 		}
 	}
+	for _, stack := range w.stacks {
+		if stack.StorageVault == "" {
+			continue
+		}
+		// The provider writes the items that matter.
+		if err := account.Require(stack.StorageVault, "of the storage", nil); err != nil {
+			return fmt.Errorf("lab: %w", err)
+		}
+	}
 	w.onePassword = &services.Connect{Account: account}
 	w.rook = &rook.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph()}}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}

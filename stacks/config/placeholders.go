@@ -50,23 +50,24 @@ func NewPlaceholders() (Placeholders, error) {
 	text := rand.Text()
 	login := fmt.Sprintf(`{"auths": {"*": {"username": "preview", "password": %q}}}`, text)
 	return Placeholders{
-		"gitPassword":            text,
-		"gitIdentity":            identity,
-		"githubAppPrivateKey":    sealing, // RSA in PEM, too
-		"ociConfig":              login,
-		"bucketAccessKey":        text,
-		"bucketSecretKey":        text,
-		"fluxRegistryConfig":     login,
-		"sopsAgeKey":             ageKey.String() + "\n",
-		"snapshotIdentity":       ageKey.String() + "\n",
-		"sealedSecretsKey":       sealing,
-		"sealedSecretsCert":      certificate,
-		"sealedSecretsOldKeys":   old + oldCertificate,
-		"onepasswordCredentials": connectCredentials(text),
-		"onepasswordToken":       connectToken(text),
-		"meshCA":                 authority,
-		"proxmoxApiToken":        ProxmoxPlaceholder,
-		"talosSecretPatches":     "{}",
+		"gitPassword":             text,
+		"gitIdentity":             identity,
+		"githubAppPrivateKey":     sealing, // RSA in PEM, too
+		"ociConfig":               login,
+		"bucketAccessKey":         text,
+		"bucketSecretKey":         text,
+		"fluxRegistryConfig":      login,
+		"sopsAgeKey":              ageKey.String() + "\n",
+		"snapshotIdentity":        ageKey.String() + "\n",
+		"sealedSecretsKey":        sealing,
+		"sealedSecretsCert":       certificate,
+		"sealedSecretsOldKeys":    old + oldCertificate,
+		"onepasswordCredentials":  connectCredentials(text),
+		"onepasswordToken":        connectToken(text),
+		"onepasswordStorageToken": connectToken(text),
+		"meshCA":                  authority,
+		"proxmoxApiToken":         ProxmoxPlaceholder,
+		"talosSecretPatches":      "{}",
 	}, nil
 }
 

@@ -40,10 +40,10 @@ func flags(words []string, flag string) (values []string) {
 	return values
 }
 
-// Each stack file that declares 1Password gets a Connect server for its vaults, a token that writes only where a provider must, and finds
-// the item of its probe.
+// Each stack file that declares 1Password gets a Connect server for its vaults, a token that reads those of its own, another one for that of
+// the storage, which writes only if the stack provides it, and the item of its probe.
 func TestOperations_MakesIn1PasswordWhatTheStackFilesDeclare(t *testing.T) {
-	servers, tokens, items := map[string][]string{}, map[string][]string{}, map[string]string{}
+	servers, tokens, items := map[string][]string{}, map[string][][]string{}, map[string][]string{}
 	name := "docs/operations.md"
 	for _, block := range Blocks(name, documents(t)[name]) {
 		for _, command := range block.Commands() {
@@ -52,9 +52,11 @@ func TestOperations_MakesIn1PasswordWhatTheStackFilesDeclare(t *testing.T) {
 			case strings.HasPrefix(text, "op connect server create "):
 				servers[words[4]] = strings.Split(flags(words, "--vaults")[0], ",")
 			case strings.HasPrefix(text, "op connect token create "):
-				tokens[flags(words, "--server")[0]] = flags(words, "--vault")
+				server := flags(words, "--server")[0]
+				tokens[server] = append(tokens[server], flags(words, "--vault"))
 			case strings.HasPrefix(text, "op item create "):
-				items[flags(words, "--title")[0]] = flags(words, "--vault")[0]
+				title := flags(words, "--title")[0]
+				items[title] = append(items[title], flags(words, "--vault")...)
 			}
 		}
 	}
@@ -65,17 +67,21 @@ func TestOperations_MakesIn1PasswordWhatTheStackFilesDeclare(t *testing.T) {
 			continue
 		}
 		looked++
-		var wanted []string
+		var reads []string
 		for _, vault := range declared.Vaults {
+			reads = append(reads, vault+",r")
+		}
+		wanted, vaults := [][]string{reads}, slices.Clone(declared.Vaults)
+		if vault := stack.Storage.Vault; vault != "" {
 			right := ",r"
-			if stack.Storage.Role == cluster.StorageProvider && vault == stack.Storage.Vault {
+			if stack.Storage.Role == cluster.StorageProvider {
 				right = ",rw"
 			}
-			wanted = append(wanted, vault+right)
+			wanted, vaults = append(wanted, []string{vault + right}), append(vaults, vault)
 		}
-		assert.ElementsMatch(t, declared.Vaults, servers[stack.Stack], "%s: the vaults of its Connect server", file)
-		assert.ElementsMatch(t, wanted, tokens[stack.Stack], "%s: what its token may do", file)
-		assert.Contains(t, declared.Vaults, items[declared.Probe.Item], "%s: the vault of its probe's item", file)
+		assert.ElementsMatch(t, vaults, servers[stack.Stack], "%s: the vaults of its Connect server", file)
+		assert.ElementsMatch(t, wanted, tokens[stack.Stack], "%s: what its tokens may do", file)
+		assert.Subset(t, items[declared.Probe.Item], declared.Vaults[:1], "%s: the vault of its probe's item", file)
 	}
 	assert.Positive(t, looked)
 }

@@ -185,7 +185,8 @@ func canaries(t *testing.T) []canary {
 			inputs: map[string]string{
 				"sopsAgeKey": malformed, "sealedSecretsKey": malformed, "sealedSecretsCert": malformed, "talosSecretPatches": malformed,
 				"onepasswordToken": malformed, "onepasswordCredentials": malformed, "gitPassword": " " + malformed,
-				"fluxRegistryConfig": malformed, "snapshotIdentity": malformed, cluster.MeshAuthorityKey: malformed,
+				"onepasswordStorageToken": malformed,
+				"fluxRegistryConfig":      malformed, "snapshotIdentity": malformed, cluster.MeshAuthorityKey: malformed,
 			},
 			marks: map[string]string{"malformed": malformed},
 		},

@@ -99,20 +99,27 @@ func probeItem(t *testing.T, l *lab) string {
 	return ""
 }
 
-// itemsSynced shows that an ExternalSecret of one's own syncs from the store, beside the probe's.
+// itemsSynced shows that an ExternalSecret of one's own syncs from the store, beside the probe's, and one of a namespace that is not declared
+// does not.
 func itemsSynced(t *testing.T, l *lab) {
-	l.apply("infra", map[string]any{
-		"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
-		"metadata": map[string]any{"name": "own", "namespace": "default"},
-		"spec": map[string]any{
-			"secretStoreRef": map[string]any{"kind": "ClusterSecretStore", "name": "onepassword"},
-			"data": []any{map[string]any{
-				"secretKey": "password", "remoteRef": map[string]any{"key": "slipway-probe", "property": "password"},
-			}},
-		},
-	})
+	for _, namespace := range []string{"default", "cert-manager"} {
+		l.apply("infra", map[string]any{
+			"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
+			"metadata": map[string]any{"name": "own", "namespace": namespace},
+			"spec": map[string]any{
+				"secretStoreRef": map[string]any{"kind": "ClusterSecretStore", "name": "onepassword"},
+				"data": []any{map[string]any{
+					"secretKey": "password", "remoteRef": map[string]any{"key": "slipway-probe", "property": "password"},
+				}},
+			},
+		})
+	}
 	want := probeItem(t, l)
-	require.True(t, want == l.decoded("infra", "default", "own", "password"), "the value in 1Password")
+	require.True(t, want == l.decoded("infra", "cert-manager", "own", "password"), "the value in 1Password")
+	l.eventually("the operator refuses the namespace", func() bool {
+		events := l.in("kubectl", "--context=admin@infra", "--namespace=default", "get", "events", "--output=jsonpath={.items[*].message}")
+		return strings.Contains(events, `using cluster store "onepassword" is not allowed from namespace "default"`)
+	})
 	require.True(t, want == l.decoded("infra", "external-secrets", "slipway-probe", "value"), "the value in 1Password")
 }
 

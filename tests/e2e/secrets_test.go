@@ -36,6 +36,7 @@ func known(t *testing.T, l *lab) *leaks.Secrets {
 	token, err := os.ReadFile(filepath.Join(l.onepassword(), "token"))
 	require.NoError(t, err)
 	add("onepasswordToken", string(token[bytes.LastIndexByte(token, '.')+1:]))
+	add("onepasswordStorageToken", string(token[bytes.LastIndexByte(token, '.')+1:])) // the lab has one for all vaults
 	var credentials struct {
 		UniqueKey      struct{ K string }
 		EncCredentials struct{ Data string }

@@ -139,6 +139,7 @@ var secretValues = sync.OnceValue(func() map[string]string {
 	maps.Copy(placeholders, config.Placeholders{
 		"gitPassword": gitPassword, "proxmoxApiToken": proxmoxToken, "talosSecretPatches": secretPatches, "meshCA": meshCA,
 		"onepasswordCredentials": connectCredentials, "onepasswordToken": connectToken,
+		"onepasswordStorageToken": connectToken,
 	})
 	values := map[string]string{}
 	for key, value := range placeholders {

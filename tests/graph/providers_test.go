@@ -76,7 +76,8 @@ func TestProviders_ShowNoSecret(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"secrets-onepassword-credentials", "secrets-onepassword-token", "secrets-sealing-key-1"} {
+	for _, name := range []string{"secrets-onepassword-credentials", "secrets-onepassword-token", "secrets-onepassword-storage-token",
+		"secrets-sealing-key-1"} {
 		assert.True(t, secretNamed(t, rec, name).SecretInput("data"), name)
 	}
 }
@@ -95,7 +96,8 @@ func secretNamed(t *testing.T, rec *mocks.Recorder, name string) mocks.Registrat
 
 func TestProviders_WrongSecretsRegisterNothing(t *testing.T) {
 	for problem, change := range map[string]func(rec *mocks.Recorder){
-		"onepasswordToken: is missing": func(rec *mocks.Recorder) { delete(rec.Secrets, "slipway:onepasswordToken") },
+		"onepasswordToken: is missing":        func(rec *mocks.Recorder) { delete(rec.Secrets, "slipway:onepasswordToken") },
+		"onepasswordStorageToken: is missing": func(rec *mocks.Recorder) { delete(rec.Secrets, "slipway:onepasswordStorageToken") },
 		"onepasswordToken: is not a JWT": func(rec *mocks.Recorder) {
 			rec.Secrets["slipway:onepasswordToken"] = "hunter2"
 		},

@@ -257,6 +257,7 @@ var ofSecrets = []string{
 
 // intended are changes of what exists that a release makes on purpose, in place.
 var intended = []string{
+	"kubernetes:external-secrets.io/v1:ClusterSecretStore secrets-onepassword-store: spec.conditions: was <nil>, is ",
 	"kubernetes:helm.sh/v3:Release gitops-operator: values.web: was <nil>, is map[enabled:false]",
 	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
 	"kubernetes:core/v1:Secret cilium-mesh-local: metadata.annotations.helm.sh/resource-policy: was <nil>, is keep",
@@ -267,8 +268,10 @@ var intended = []string{
 var retained = []string{typeISO}
 
 // created are resources that a release adds on purpose: Slipway itself makes all Secrets of the mesh, and tells Helm not to delete those of
-// an earlier release.
+// an earlier release. The vault of the storage has a store and a token of its own.
 var created = []string{
+	"kubernetes:core/v1:Secret secrets-onepassword-storage-token",
+	"kubernetes:external-secrets.io/v1:ClusterSecretStore secrets-onepassword-storage-store",
 	"kubernetes:core/v1:Secret cilium-mesh-admin", "kubernetes:core/v1:Secret cilium-mesh-remote",
 	"kubernetes:core/v1:Secret cilium-mesh-server",
 }

@@ -129,3 +129,25 @@ func TestExternalSecrets_TheLabServesTheVersionThatSlipwayPins(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(table), `Pinned: "`+operator(t).Version+`"`)
 }
+
+// The operator refuses objects of namespaces that the store does not name.
+func TestExternalSecrets_EveryObjectOfTheTreeMayUseItsStore(t *testing.T) {
+	looked := map[string]int{}
+	for _, stack := range stacks(t) {
+		readers := map[string][]string{"onepassword": stack.Providers.OnePassword.Readers(), "onepassword-storage": stack.Storage.VaultReaders()}
+		for _, layer := range clusters(t)[stack.Stack] {
+			for _, object := range layer.Objects {
+				stores := object.List("spec", "secretStoreRefs")
+				if store, found, _ := unstructured.NestedMap(object.Object, "spec", "secretStoreRef"); found {
+					stores = append(stores, store)
+				}
+				for _, store := range stores {
+					name, _ := store["name"].(string)
+					assert.Contains(t, readers[name], object.GetNamespace(), "%s %s of %s in the store %s", object.GetKind(), object.GetName(), stack.Stack, name)
+					looked[name]++
+				}
+			}
+		}
+	}
+	assert.Positive(t, looked["onepassword-storage"])
+}

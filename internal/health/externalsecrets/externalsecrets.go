@@ -40,11 +40,15 @@ type Warning struct {
 }
 
 var storeReady = health.Check[*Spec, *Cluster]{
-	Name:   "the ClusterSecretStore has access to every vault",
-	Looks:  "its Ready condition, and the newest Warning event about it",
-	ByHand: "kubectl describe clustersecretstore onepassword",
+	Name:   "every ClusterSecretStore has access to its vaults",
+	Looks:  "the Ready conditions of `onepassword` and, with `storage.vault`, of `onepassword-storage`, and the newest Warning events about them",
+	ByHand: "kubectl describe clustersecretstores",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		return judge(seen, seen.Stores, Object{Kind: Store, Name: spec.Store})
+		results := judge(seen, seen.Stores, Object{Kind: Store, Name: spec.Store})
+		if spec.Storage != "" {
+			results = append(results, judge(seen, seen.Stores, Object{Kind: Store, Name: spec.Storage})...)
+		}
+		return results
 	},
 }
 
@@ -53,7 +57,7 @@ var secretSynced = health.Check[*Spec, *Cluster]{
 	Looks:  "its newest spec has synced, its Ready condition, and the newest Warning event about it",
 	ByHand: "kubectl -n external-secrets describe externalsecret slipway-probe",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		if !health.Hold(storeReady.Judge(spec, seen)) {
+		if !health.Hold(judge(seen, seen.Stores, Object{Kind: Store, Name: spec.Store})) {
 			return []health.Result{health.Block("", "the ClusterSecretStore is not Ready")}
 		}
 		return judge(seen, seen.Secrets, Object{Kind: Secret, Namespace: spec.Namespace, Name: spec.ExternalSecret})
@@ -111,7 +115,7 @@ func (o Object) result(warning string) health.Result {
 	}
 	if o.Ready == "False" && warning != "" {
 		reason += "; " + warning
-		reason += remedy(warning)
+		reason += o.remedy(warning)
 	}
 	result := health.Fail(o.title(), reason)
 	result.Command = o.command("describe")
@@ -119,12 +123,16 @@ func (o Object) result(warning string) health.Result {
 }
 
 // remedy returns what an answer of Connect with an HTTP status means; "" for others. The client of Connect writes it as "status 401: …".
-func remedy(warning string) string {
+func (o Object) remedy(warning string) string {
+	token, vaults := "onepasswordToken", "secrets.onepassword.vaults"
+	if strings.Contains(o.Name, "storage") { // the store, and the tree's ExternalSecrets that use it
+		token, vaults = "onepasswordStorageToken", "storage.vault"
+	}
 	switch {
 	case strings.Contains(warning, "status 401"):
-		return ": Connect refuses the token; set onepasswordToken anew"
+		return ": Connect refuses the token; set " + token + " anew"
 	case strings.Contains(warning, "status 403"):
-		return ": the token has no access to a vault; give it access, or change secrets.onepassword.vaults"
+		return ": the token has no access to a vault; give it access, or change " + vaults
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 func declared() *Spec {
 	spec := &Spec{
 		Target: health.Target{Cluster: "infra", Kubeconfig: "k"},
-		Store:  "onepassword", Namespace: "external-secrets", ExternalSecret: "slipway-probe",
+		Store:  "onepassword", Storage: "onepassword-storage", Namespace: "external-secrets", ExternalSecret: "slipway-probe",
 	}
 	spec.SetDefaults()
 	return spec
@@ -26,12 +26,21 @@ func synced(change func(store, secret *Object)) *Cluster {
 	store := Object{Kind: Store, Name: "onepassword", Ready: "True", Reason: "Valid", Current: true}
 	secret := Object{Kind: Secret, Namespace: "external-secrets", Name: "slipway-probe", Ready: "True", Reason: "SecretSynced", Current: true}
 	change(&store, &secret)
+	storage := store
+	storage.Name, storage.Ready, storage.Reason = "onepassword-storage", "True", "Valid"
 	other := Object{Kind: Secret, Namespace: "external-secrets", Name: "another", Ready: "False"}
 	return &Cluster{
-		Stores:   health.Seen[Object]{Synced: true, Items: []Object{store}},
+		Stores:   health.Seen[Object]{Synced: true, Items: []Object{storage, store}},
 		Secrets:  health.Seen[Object]{Synced: true, Items: []Object{other, secret}},
 		Warnings: health.Seen[Warning]{Synced: true},
 	}
+}
+
+// refusedStorage is a cluster whose store for the storage is not Ready.
+func refusedStorage(text string) *Cluster {
+	seen := synced(func(*Object, *Object) {})
+	seen.Stores.Items[0].Ready, seen.Stores.Items[0].Reason = "False", "InvalidProviderConfig"
+	return seen.warn(Store, "onepassword-storage", "event InvalidProviderConfig: "+text)
 }
 
 func (seen *Cluster) warn(kind, name, text string) *Cluster {
@@ -84,8 +93,10 @@ func TestExternalSecrets_AFailureNamesWhatIsRefused(t *testing.T) {
 		"field-missing": synced(failed).warn(Secret, "slipway-probe",
 			"event UpdateFailed: error processing spec.data[0] (key: slipway-probe), err: "+
 				"expected one 1Password ItemField matching: 'password' in 'slipway-probe', got 0"),
-		"secret-missing":         synced(func(_, secret *Object) { secret.Name = "other" }),
-		"secret-behind-its-spec": synced(func(_, secret *Object) { secret.Current = false }),
+		"storage-token-refused":        refusedStorage("status 401: Invalid bearer token"),
+		"storage-vault-without-access": refusedStorage("status 403: Authorization: …"),
+		"secret-missing":               synced(func(_, secret *Object) { secret.Name = "other" }),
+		"secret-behind-its-spec":       synced(func(_, secret *Object) { secret.Current = false }),
 	} {
 		results := Evaluate(declared(), seen)
 		assert.False(t, health.Hold(results), name)
