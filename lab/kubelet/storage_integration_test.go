@@ -2,12 +2,16 @@ package kubelet
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"text/template"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
@@ -345,10 +349,69 @@ func (s *storageCluster) secret(t *testing.T, name string, data map[string]strin
 	require.NoError(t, err)
 }
 
+func fileOf(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// storageDocument is the document that tells how a consumer without a vault is connected.
+const storageDocument = "../../docs/gitops.md"
+
+// documentedManifests returns the consumer's manifests in the document, in order.
+func documentedManifests(t *testing.T) (manifests []string) {
+	t.Helper()
+	_, section, found := strings.Cut(fileOf(t, storageDocument), "**Without a vault**")
+	require.True(t, found)
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(apiVersion: v1\n.*?)```").FindAllStringSubmatch(section, -1) {
+		manifests = append(manifests, strings.Split(block[1], "\n---\n")...)
+	}
+	return manifests
+}
+
+// documentedWords returns what stands for each word in the manifests: what the document's commands print on the provider, once Rook has made
+// it.
+func (s *storageCluster) documentedWords(t *testing.T) map[string]string {
+	t.Helper()
+	row := regexp.MustCompile("(?m)^\\| `([A-Z-]+)` \\| `kubectl -n rook-ceph get (secret|configmap) ([a-z-]+) -o go-template='(.*)'` \\|$")
+	rows := row.FindAllStringSubmatch(fileOf(t, storageDocument), -1)
+	require.Len(t, rows, 5)
+	words := map[string]string{}
+	for _, row := range rows {
+		s.eventually(t, "the provider has "+row[3], func() bool {
+			object, err := s.custom.Resource(schema.GroupVersionResource{Version: "v1", Resource: row[2] + "s"}).Namespace("rook-ceph").
+				Get(t.Context(), row[3], metav1.GetOptions{})
+			if err != nil {
+				return false
+			}
+			printed, err := template.New("").Funcs(template.FuncMap{"base64decode": func(text string) (string, error) {
+				decoded, err := base64.StdEncoding.DecodeString(text)
+				return string(decoded), err
+			}}).Parse(row[4])
+			require.NoError(t, err)
+			var out strings.Builder
+			require.NoError(t, printed.Execute(&out, object.Object))
+			words[row[1]] = out.String()
+			return out.Len() > 0
+		})
+	}
+	return words
+}
+
+func filled(manifest string, words map[string]string) string {
+	for word, value := range words {
+		manifest = strings.ReplaceAll(manifest, word, value)
+	}
+	return manifest
+}
+
+// A consumer without a vault is connected as the document says.
 func TestStorage_AConsumerUsesTheCephOfAnotherCluster(t *testing.T) {
 	provider := startStorage(t, "aes")
-	provider.create(t, "cephclients", `{apiVersion: ceph.rook.io/v1, kind: CephClient, metadata: {name: consumer, namespace: rook-ceph},
-spec: {security: {cephx: {keyType: aes}}, caps: {mon: "profile rbd, allow r", osd: profile rbd pool=block}}}`)
+	for client := range strings.SplitSeq(fileOf(t, "../../kubernetes/infrastructure/storage/provider/users/users.yaml"), "\n---\n") {
+		provider.create(t, "cephclients", client)
+	}
 	at := kubetest.Loopback()
 	for range 8 {
 		at = at.Next()
@@ -357,32 +420,31 @@ spec: {security: {cephx: {keyType: aes}}, caps: {mon: "profile rbd, allow r", os
 	s.create(t, "cephclusters", `{apiVersion: ceph.rook.io/v1, kind: CephCluster, metadata: {name: rook-ceph, namespace: rook-ceph},
 spec: {external: {enable: true}}}`)
 	s.eventually(t, "the consumer waits", func() bool { return s.health(t) == "Connecting " })
-	var made, mons map[string][]byte
-	provider.eventually(t, "the provider has made the user", func() bool {
-		client, err1 := provider.api.CoreV1().Secrets("rook-ceph").Get(t.Context(), "rook-ceph-client-consumer", metav1.GetOptions{})
-		own, err2 := provider.api.CoreV1().Secrets("rook-ceph").Get(t.Context(), "rook-ceph-mon", metav1.GetOptions{})
-		made, mons = client.Data, own.Data
-		return err1 == nil && err2 == nil
-	})
-	list, err := provider.api.CoreV1().ConfigMaps("rook-ceph").Get(t.Context(), "rook-ceph-mon-endpoints", metav1.GetOptions{})
-	require.NoError(t, err)
-	_, err = s.api.CoreV1().ConfigMaps("rook-ceph").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: list.Name},
-		Data: map[string]string{"data": list.Data["data"], "mapping": "{}", "maxMonId": "0"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	wrong := "QVFDaHgxUm1BQUFBQUJBQUVBQUFBQUFBQUFBQUFBQUFBQUFBQUE9PQ=="
-	imports := func(key string) {
-		for _, name := range []string{"rook-csi-rbd-node", "rook-csi-rbd-provisioner"} {
-			s.secret(t, name, map[string]string{"userID": "consumer", "userKey": key})
-		}
-		s.secret(t, "rook-ceph-operator-creds", map[string]string{"userID": "client.consumer", "userKey": key})
+	words := provider.documentedWords(t)
+	wrong := maps.Clone(words)
+	for _, key := range []string{"HEALTH-KEY", "NODE-KEY", "PROVISIONER-KEY"} {
+		wrong[key] = "QVFDaHgxUm1BQUFBQUJBQUVBQUFBQUFBQUFBQUFBQUFBQUFBQUE9PQ=="
 	}
-	s.secret(t, "rook-ceph-mon", map[string]string{"fsid": string(mons["fsid"]), "mon-secret": "mon-secret", "admin-secret": "admin-secret"})
+	manifests := documentedManifests(t)
+	require.Len(t, manifests, 5)
+	var list corev1.ConfigMap
+	require.NoError(t, yaml.Unmarshal([]byte(filled(manifests[4], words)), &list))
+	_, err := s.api.CoreV1().ConfigMaps("rook-ceph").Create(t.Context(), &list, metav1.CreateOptions{})
+	require.NoError(t, err)
+	imports := func(words map[string]string, manifests ...string) {
+		for _, manifest := range manifests {
+			var secret corev1.Secret
+			require.NoError(t, yaml.Unmarshal([]byte(filled(manifest, words)), &secret))
+			s.secret(t, secret.Name, secret.StringData)
+		}
+	}
+	imports(wrong, manifests[0])
 	require.Never(t, func() bool { return s.health(t) != "Connecting " }, 5*time.Second, time.Second, "the user is in a Secret of its own")
-	imports(wrong)
+	imports(wrong, manifests[1:4]...)
 	s.eventually(t, "Ceph refuses another key", func() bool { return s.health(t) == "Connected HEALTH_ERR" })
 	s.run(t, job("refused", "word", "word"))
 	s.eventually(t, "the claim's event says so", func() bool { return s.events(t, "ProvisioningFailed", "rados: ret=-13, Permission denied") })
-	imports(string(made["userKey"]))
+	imports(words, manifests[:4]...)
 	s.eventually(t, "Ceph takes its own key", func() bool { return s.health(t) == "Connected HEALTH_OK" })
 	require.True(t, s.ended(t, "refused"), "the claim is bound once the key is right")
 	require.Equal(t, 1, provider.cephCluster(t).Images(), "the volume is in the provider's Ceph")
