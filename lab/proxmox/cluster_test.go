@@ -232,6 +232,14 @@ func (w *world) create() {
 	w.ok(http.MethodPost, "nodes/pve1/qemu/1111/status/start", url.Values{"timeout": {"1800"}})
 }
 
+// reboot reboots a machine and waits until it runs again, which it does some time after the task has ended.
+func (w *world) reboot(machine string) {
+	w.t.Helper()
+	w.ok(http.MethodPost, machine+"status/reboot", url.Values{"timeout": {"1800"}})
+	require.Eventually(w.t, func() bool { return w.get(machine + "status/current").(map[string]any)["status"] == "running" },
+		5*time.Second, time.Millisecond)
+}
+
 func (w *world) status() string {
 	w.t.Helper()
 	return w.get("nodes/pve1/qemu/1111/status/current").(map[string]any)["status"].(string)

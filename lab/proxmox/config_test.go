@@ -136,7 +136,7 @@ func TestConfig_ResizeGrowsAndNeverShrinks(t *testing.T) {
 	w.ok(http.MethodPut, path, url.Values{"disk": {"scsi0"}, "size": {"30G"}})
 	assert.Contains(t, w.get("nodes/pve1/qemu/1111/config").(map[string]any)["scsi0"], "size=30G")
 	assert.Equal(t, map[string]int64{"scsi0": 30 << 30}, w.board.last(t).grown, "the guest that runs is told")
-	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.reboot(machinePath)
 	assert.Equal(t, int64(30<<30), w.board.last(t).hw.Disks["scsi0"].Size)
 	assert.Equal(t, "shrinking disks is not supported", w.do(http.MethodPut, path, url.Values{"disk": {"scsi0"}, "size": {"10G"}}))
 	assert.Contains(t, w.call(http.MethodPut, path, url.Values{"disk": {"scsi7"}, "size": {"10G"}}).reason, "disk 'scsi7' does not exist")

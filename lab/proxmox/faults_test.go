@@ -123,16 +123,16 @@ func TestFault_AWrongMACIsInTheGuestAndInTheConfiguration(t *testing.T) {
 	wrong := w.board.last(t).hw.NICs[0].MAC
 	assert.NotEqual(t, declared, wrong)
 	assert.Equal(t, wrong, read())
-	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.reboot(machinePath)
 	assert.Equal(t, wrong, w.board.last(t).hw.NICs[0].MAC, "it stays the same one")
 
 	w.faults.Clear()
 	assert.Equal(t, wrong, read(), "nothing mends a configuration but an edit")
 	require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", url.Values{"net0": {recorded(t).Get("net0")}}).code)
-	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.reboot(machinePath)
 	assert.Equal(t, declared, w.board.last(t).hw.NICs[0].MAC)
 
 	w.breaks(fault.VMWrongMAC, "infra-cp-1", "02:00:00:00:00:01")
-	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.reboot(machinePath)
 	assert.Equal(t, "02:00:00:00:00:01", w.board.last(t).hw.NICs[0].MAC)
 }

@@ -55,7 +55,7 @@ func TestMigrate_MovesARunningVMWithItsLocalDisks(t *testing.T) {
 		}
 	}
 	assert.Contains(t, w.call(http.MethodGet, machinePath+"config", nil).reason, "does not exist")
-	w.ok(http.MethodPost, "nodes/pve2/qemu/1111/status/reboot", nil)
+	w.reboot("nodes/pve2/qemu/1111/")
 }
 
 func TestMigrate_LeavesSharedVolumesWhereTheyAre(t *testing.T) {

@@ -58,7 +58,7 @@ func TestPending_CPUAndMemoryWaitUntilTheVMHasBeenOff(t *testing.T) {
 
 	w.ok(http.MethodPost, machinePath+"status/reset", nil)
 	assert.NotEmpty(t, w.waits(), "the reset button restarts nothing of QEMU")
-	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.reboot(machinePath)
 	assert.Empty(t, w.waits())
 	hw := w.board.last(t).hw
 	assert.Equal(t, 4, hw.Cores)
@@ -108,7 +108,7 @@ func TestPending_DisksArePluggedInAndOutWhileTheGuestRuns(t *testing.T) {
 	unused, _ = w.config("unused1")
 	assert.NotEmpty(t, unused, "the disk that was never plugged in is kept")
 
-	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.reboot(machinePath)
 	assert.Contains(t, w.board.last(t).hw.Disks, "sata0")
 	assert.Empty(t, w.waits())
 }

@@ -170,9 +170,10 @@ func shutdown(c *Cluster, q *request, id int) func(context.Context, *task) error
 	}
 }
 
-// reboot shuts the guest down and powers the VM on with its current configuration.
+// reboot shuts the guest down. As in Proxmox VE, its task ends then, and a task of root starts the VM afterwards: qmeventd notices that the VM
+// has stopped, and qm cleanup finds the request for a reboot. A shutdown that takes too long removes the request.
 func reboot(c *Cluster, q *request, id int) func(context.Context, *task) error {
-	return func(ctx context.Context, t *task) error {
+	return func(ctx context.Context, _ *task) error {
 		m, guest, err := c.findRunning(q.node.Name, id)
 		if err != nil {
 			return err
@@ -180,7 +181,11 @@ func reboot(c *Cluster, q *request, id int) func(context.Context, *task) error {
 		if err := c.shutdownGuest(ctx, q, m, guest); err != nil {
 			return err
 		}
-		return c.powerOn(m, t)
+		_, err = c.fork(job{
+			node: q.node, kind: "qmstart", id: strconv.Itoa(id), token: &Token{ID: "root@pam"}, duration: c.cfg.Latency.Task, machine: m,
+			work: start(c, q, id),
+		})
+		return err
 	}
 }
 

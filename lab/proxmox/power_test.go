@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -58,12 +59,33 @@ func TestPower_ARebootTakesUpTheNewConfigurationAndKeepsTheDisk(t *testing.T) {
 	w.ok(http.MethodPost, machinePath+"status/reset", nil)
 	assert.Equal(t, 2048, w.board.last(t).hw.MemoryMiB, "the reset button changes no hardware")
 
-	w.ok(http.MethodPost, machinePath+"status/reboot", url.Values{"timeout": {"1800"}})
+	w.reboot(machinePath)
 	<-first.Done()
 	assert.Equal(t, 3, w.board.count())
 	assert.Equal(t, 4096, w.board.last(t).hw.MemoryMiB)
 	assert.Equal(t, "installed", w.board.last(t).hw.Disks["scsi0"].Content)
 	assert.Equal(t, "running", w.status())
+}
+
+func TestPower_TheTaskOfARebootEndsWhenTheVMHasStopped(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	first := w.board.last(t)
+	w.breaks(fault.ProxmoxTaskHangs, "qmstart", "")
+	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	<-first.Done()
+	assert.Equal(t, "stopped", w.status(), "the task has ended, and the VM is off")
+	assert.Equal(t, "VM 1111 not running", w.call(http.MethodPost, machinePath+"status/reboot", nil).reason)
+	w.faults.Clear()
+	require.Eventually(t, func() bool { return w.status() == "running" }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, 2, w.board.count())
+
+	w.board.last(t).deaf = true
+	assert.Equal(t, "VM quit/powerdown failed - got timeout",
+		w.do(http.MethodPost, machinePath+"status/reboot", url.Values{"timeout": {"1"}}))
+	w.board.last(t).PowerOff()
+	require.Eventually(t, func() bool { return w.status() == "stopped" }, 5*time.Second, time.Millisecond)
+	assert.Equal(t, 2, w.board.count(), "the request for a reboot is gone")
 }
 
 func TestPower_StopAndShutdownEndTheGuest(t *testing.T) {
@@ -153,7 +175,7 @@ func TestGuest_TheAgentAnswersOnlyWithItsChannel(t *testing.T) {
 	refused("No QEMU guest agent configured")
 	set("1")
 	refused("No QEMU guest agent configured") // until the VM has been off
-	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.reboot(machinePath)
 	w.get(path)
 	set("enabled=0")
 	w.get(path) // the channel is there until then
