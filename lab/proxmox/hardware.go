@@ -115,7 +115,9 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 		image.Drive = key
 		hw.ISO = image
 	case strings.HasPrefix(key, "tpmstate"):
-		hw.TPM = p.keys["version"] == "v2.0"
+		if p.keys["version"] == "v2.0" {
+			hw.TPM = v.disk
+		}
 	case v.disk != nil && strings.HasPrefix(key, "efidisk"):
 		hw.EFI = v.disk
 	case v.disk != nil:

@@ -99,8 +99,21 @@ func TestHardware_ATPMIsADeviceAndNoDisk(t *testing.T) {
 	w.ok(http.MethodPost, "nodes/pve1/qemu", form)
 	assert.Contains(t, w.get(machinePath + "config").(map[string]any)["tpmstate0"], "size=4M,version=v2.0")
 	w.ok(http.MethodPost, machinePath+"status/start", nil)
-	assert.True(t, w.board.last(t).hw.TPM)
-	assert.NotContains(t, w.board.last(t).hw.Disks, "tpmstate0")
+	first := w.board.last(t).hw
+	require.NotNil(t, first.TPM)
+	assert.NotContains(t, first.Disks, "tpmstate0")
+
+	first.TPM.Content, first.EFI.Content = "keys", "variables"
+	w.reboot(machinePath)
+	assert.Same(t, first.TPM, w.board.last(t).hw.TPM)
+	change := url.Values{"tpmstate0": {"local-lvm:1,version=v2.0"}, "efidisk0": {"local-lvm:1,efitype=4m"}}
+	require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", change).code)
+	assert.Equal(t, "keys", w.board.last(t).hw.TPM.Content, "a new one waits until the VM is off")
+	w.reboot(machinePath)
+	assert.Nil(t, w.board.last(t).hw.TPM.Content)
+	assert.Nil(t, w.board.last(t).hw.EFI.Content)
+	config := w.get(machinePath + "config").(map[string]any)
+	assert.ElementsMatch(t, []any{first.TPM.Volume, first.EFI.Volume}, []any{config["unused0"], config["unused1"]})
 }
 
 // written is what a guest wrote on a disk, outside of memory.

@@ -33,7 +33,11 @@ type partition struct {
 	size       uint64
 	filesystem block.FilesystemType
 	encryption block.EncryptionProviderType
+	sealed     *tpmKeys // of the TPM whose keys alone open it; nil if others do
 }
+
+// tpmKeys is the content of a TPM's state: the keys with which Talos seals those of volumes. Each TPM has its own.
+type tpmKeys struct{ _ int }
 
 // wantedVolume is a user or raw volume that the configuration asks for.
 type wantedVolume struct {
@@ -189,7 +193,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 		}
 		p = partition{label: v.id, size: size, filesystem: v.filesystem}
 		if v.encryption != nil {
-			p.encryption = v.encryption.Provider()
+			p.encryption, p.sealed = v.encryption.Provider(), b.sealing(v.encryption)
 		}
 		data.partitions = append(data.partitions, p)
 		b.isReady(v.id)
@@ -225,10 +229,30 @@ func grow(size, free uint64, declared configconfig.VolumeProvisioningConfig, byD
 func (b *boot) openError(p partition) error {
 	for _, v := range wantedVolumes(b.opened) {
 		if v.id == p.label {
-			return mismatch(p.encryption, v.encryption)
+			return errors.Join(mismatch(p.encryption, v.encryption), b.unsealError(p.sealed))
 		}
 	}
 	return nil
+}
+
+// sealing returns the keys of the machine's TPM, if nothing else opens a volume. The caller holds the site's mutex.
+func (b *boot) sealing(e configconfig.EncryptionConfig) *tpmKeys {
+	if e == nil || b.m.hw.TPM == nil || !slices.Equal(keysOf(e), []string{block.EncryptionKeyTPM.String()}) {
+		return nil
+	}
+	if b.m.hw.TPM.Content == nil {
+		b.m.hw.TPM.Content = &tpmKeys{}
+	}
+	keys, _ := b.m.hw.TPM.Content.(*tpmKeys)
+	return keys
+}
+
+// unsealError is Talos's error if a volume was sealed by the keys of another TPM. The caller holds the site's mutex.
+func (b *boot) unsealError(sealed *tpmKeys) error {
+	if sealed == nil || b.m.hw.TPM != nil && b.m.hw.TPM.Content == any(sealed) {
+		return nil
+	}
+	return errors.New("no handlers available to get encryption keys from: srk name does not match")
 }
 
 // freeSpace is the space that a new partition can have on a disk. On the disk that Talos is on, EPHEMERAL takes all of
@@ -257,7 +281,7 @@ func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
 		tpm := key.TPM()
 		switch {
 		case tpm == nil:
-		case !b.m.hw.TPM:
+		case b.m.hw.TPM == nil:
 			return errors.New("failed to encrypt volume: error opening TPM device: stat /dev/tpm0: no such file or directory")
 		case tpm.CheckSecurebootOnEnroll() && !b.inst.secureBoot:
 			return errors.New("failed to encrypt volume: failed to enroll the TPM2 key, as SecureBoot is disabled (and checkSecurebootOnEnroll is enabled)")
@@ -272,7 +296,7 @@ func (b *boot) openSystemVolumes(cfg config.Provider) error {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
 	if b.inst.encryption == nil {
-		b.inst.encryption = map[string]block.EncryptionProviderType{}
+		b.inst.encryption, b.inst.sealed = map[string]block.EncryptionProviderType{}, map[string]*tpmKeys{}
 	}
 	for _, name := range []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel} {
 		var encryption configconfig.EncryptionConfig
@@ -282,10 +306,13 @@ func (b *boot) openSystemVolumes(cfg config.Provider) error {
 		made, exists := b.inst.encryption[name]
 		err := b.encryptionError(encryption)
 		if exists {
-			err = errors.Join(err, mismatch(made, encryption))
+			err = errors.Join(err, mismatch(made, encryption), b.unsealError(b.inst.sealed[name]))
 		}
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", name, err)
+		}
+		if !exists {
+			b.inst.sealed[name] = b.sealing(encryption)
 		}
 		b.inst.encryption[name] = providerOf(encryption)
 	}

@@ -194,16 +194,28 @@ func TestVolume_KeysInATPMNeedOneAndSecureBoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			hw := w.hardware(11)
-			hw.TPM, hw.ISO.SecureBoot = tc.tpm, tc.secure
+			hw.ISO.SecureBoot = tc.secure
+			if tc.tpm {
+				hw.TPM = &vm.Disk{Volume: "local-lvm:tpm"}
+			}
 			if tc.secure {
 				w.input.Options.InstallImage = "factory.talos.dev/nocloud-installer-secureboot/abc:v1.12.7"
 			}
-			w.site.PowerOn(hw)
+			g := w.site.PowerOn(hw)
 			w.stage(11, talos.StageMaintenance)
 			w.apply(11, w.with(w.config(configmachine.TypeControlPlane, 11), encrypted(key)...))
 			if tc.reason == "" {
 				w.eventually("its API is up", func() bool { return w.service(11, "apid").Healthy })
 				require.Equal(t, "Running", w.service(11, "ext-qemu-guest-agent").State)
+				opened, another := hw.TPM, hw
+				another.TPM = &vm.Disk{Volume: "ceph:tpm"}
+				g.PowerOff()
+				g = w.site.PowerOn(another)
+				w.eventually("a new TPM has not the keys", func() bool { return strings.Contains(w.status(11).Reason, "srk name does not match") })
+				g.PowerOff()
+				hw.TPM = opened
+				w.site.PowerOn(hw)
+				w.eventually("the former one has", func() bool { return w.service(11, "apid").Healthy })
 				return
 			}
 			w.eventually("it reboots for ever", func() bool { return strings.Contains(w.status(11).Reason, tc.reason) })

@@ -27,9 +27,10 @@ type installation struct {
 	written   map[string]string // files of the configuration in /var, by path
 	// encryption is how STATE and EPHEMERAL were encrypted when they were made, by their labels.
 	encryption map[string]block.EncryptionProviderType
-	ephemeral  uint64 // size of the partition EPHEMERAL; 0 before it is made
-	recovery   []byte // the snapshot of etcd that a client has uploaded; nil without one
-	wiped      bool   // the disk was reset
+	sealed     map[string]*tpmKeys // the TPM whose keys alone open them, by their labels
+	ephemeral  uint64              // size of the partition EPHEMERAL; 0 before it is made
+	recovery   []byte              // the snapshot of etcd that a client has uploaded; nil without one
+	wiped      bool                // the disk was reset
 }
 
 // release is a version of Talos with its system extensions. A disk holds two: Talos boots by A and B.

@@ -24,7 +24,7 @@ type Hardware struct {
 	ISO       *Image           // image in a CD-ROM drive; nil if none
 	CloudInit *CloudInit       // nil without a cloud-init drive
 	Agent     bool             // the VM has the QEMU guest agent's channel
-	TPM       bool             // the VM has a TPM 2.0
+	TPM       *Disk            // the state of the VM's TPM 2.0, whose keys end with it; nil without one
 }
 
 // NIC is a network card.
