@@ -14,6 +14,9 @@ type Proxmox struct {
 	AllowControlPlanesOnOneHost bool `json:"allowControlPlanesOnOneHost" example:"true"`
 	// The Proxmox storages in use. Each must exist on every node of `proxmox.nodes`.
 	Datastores Datastores `json:"datastores"`
+	// SCSI controller of the machines' disks. `virtio-scsi-single` gives each disk a controller and a thread of its own. The makers of Talos
+	// recommend `virtio-scsi-pci`, one controller for all disks: on some Proxmox hosts, Talos hangs at boot or finds no disk with the other.
+	SCSIController SCSIController `json:"scsiController" default:"virtio-scsi-single" example:"virtio-scsi-pci"`
 	// Linux bridge or SDN VNet of the machines' network device.
 	Bridge string `json:"bridge" form:"bridge" default:"vmbr0" example:"vmbr1"`
 	// VLAN tag of the machines' network device; 0 is untagged.
@@ -23,6 +26,18 @@ type Proxmox struct {
 	// Do not verify the certificate of the endpoint. It is better to give Proxmox a certificate that your machine trusts.
 	Insecure bool `json:"insecure" example:"true"`
 }
+
+// SCSIController is a model of SCSI controller, in Proxmox VE's words.
+type SCSIController string
+
+// The SCSI controllers of a VM.
+const (
+	SCSISingle SCSIController = "virtio-scsi-single" // one for each disk, with a thread of its own
+	SCSIShared SCSIController = "virtio-scsi-pci"    // one for all disks
+)
+
+// Choices lists the SCSI controllers.
+func (SCSIController) Choices() []string { return texts(SCSISingle, SCSIShared) }
 
 // Datastores names the Proxmox storages in use.
 type Datastores struct {

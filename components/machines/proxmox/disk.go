@@ -28,22 +28,24 @@ var ignoredProperties = []string{
 	"cdrom.interface", "cdrom.fileId", "bootOrders", "smbios", "efiDisk", "tpmState", "initialization.dns",
 }
 
-// disks returns the system disk and then the data disks, in the order of their SCSI numbers.
-func disks(node cluster.Machine) vm.VirtualMachineDiskArray {
-	list := vm.VirtualMachineDiskArray{disk(0, node.Datastore, node.Disk.GiB())}
+// disks returns the system disk and then the data disks, in the order of their SCSI numbers. A disk has a thread of its own if it has a
+// controller of its own; otherwise Proxmox VE warns of the thread at each start.
+func disks(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineDiskArray {
+	thread := c.Proxmox.SCSIController == cluster.SCSISingle
+	list := vm.VirtualMachineDiskArray{disk(0, node.Datastore, node.Disk.GiB(), thread)}
 	for i, data := range node.DataDisks {
-		list = append(list, disk(i+1, data.Datastore, data.Size.GiB()))
+		list = append(list, disk(i+1, data.Datastore, data.Size.GiB(), thread))
 	}
 	return list
 }
 
-func disk(index int, datastore string, size int) vm.VirtualMachineDiskArgs {
+func disk(index int, datastore string, size int, thread bool) vm.VirtualMachineDiskArgs {
 	return vm.VirtualMachineDiskArgs{
 		DatastoreId: pulumi.String(datastore),
 		Interface:   pulumi.String(fmt.Sprintf("scsi%d", index)),
 		FileFormat:  pulumi.String("raw"),
 		Size:        pulumi.Int(size),
-		Iothread:    pulumi.Bool(true),
+		Iothread:    pulumi.Bool(thread),
 		Discard:     pulumi.String("on"),
 		Ssd:         pulumi.Bool(true),
 	}

@@ -1,6 +1,7 @@
 package proxmox
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"testing"
@@ -45,7 +46,7 @@ func TestRefuseDisks_NamesWhatProxmoxDoesNotDoAndWhatTheProviderWouldTakeOut(t *
 }
 
 func TestDisk_DeclaresExactlyThePropertiesWhoseChangesAreCompared(t *testing.T) {
-	declared := reflect.ValueOf(disk(1, "local-lvm", 20))
+	declared := reflect.ValueOf(disk(1, "local-lvm", 20, true))
 	var properties []string
 	for i := range declared.NumField() {
 		if !declared.Field(i).IsZero() {
@@ -53,4 +54,20 @@ func TestDisk_DeclaresExactlyThePropertiesWhoseChangesAreCompared(t *testing.T) 
 		}
 	}
 	assert.ElementsMatch(t, vmchange.DiskProperties, properties)
+}
+
+func TestDisks_HaveAThreadOnlyWithAControllerOfTheirOwn(t *testing.T) {
+	for controller, thread := range map[cluster.SCSIController]bool{"": true, cluster.SCSISingle: true, cluster.SCSIShared: false} {
+		r := up(t, func(c *cluster.Cluster) {
+			if controller != "" {
+				c.Proxmox.SCSIController = controller
+			}
+		})
+		made := r.OfType(typeVM)
+		require.NotEmpty(t, made)
+		for _, vm := range made {
+			assert.Equal(t, string(cmp.Or(controller, cluster.SCSISingle)), vm.Input("scsiHardware"))
+			assert.Equal(t, thread, vm.Input("disks[0].iothread"))
+		}
+	}
 }

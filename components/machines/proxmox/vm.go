@@ -90,11 +90,11 @@ func vmArgs(c *cluster.Cluster, node cluster.Machine, image *download.File) *vm.
 		OperatingSystem: vm.VirtualMachineOperatingSystemArgs{Type: pulumi.String("l26")},
 		Cpu:             vm.VirtualMachineCpuArgs{Cores: pulumi.Int(node.Cores), Type: pulumi.String("host")},
 		Memory:          vm.VirtualMachineMemoryArgs{Dedicated: pulumi.Int(node.Memory.MiB())},
-		ScsiHardware:    pulumi.String("virtio-scsi-single"),
+		ScsiHardware:    pulumi.String(c.Proxmox.SCSIController),
 		SerialDevices:   vm.VirtualMachineSerialDeviceArray{vm.VirtualMachineSerialDeviceArgs{Device: pulumi.String("socket")}},
 		EfiDisk:         efiDisk(node),
 		TpmState:        tpm(c, node),
-		Disks:           disks(node),
+		Disks:           disks(c, node),
 		Cdrom:           cdrom(image),
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
 		BootOrders: pulumi.ToStringArray([]string{"scsi0", cdDrive}),
