@@ -189,6 +189,11 @@ func (c *Cluster) PodMachines() []Machine {
 	if c.Kubernetes.AllowSchedulingOnControlPlanes {
 		machines = c.Machines()
 	}
+	return withoutTaints(machines)
+}
+
+// withoutTaints returns the machines without a declared taint that prevents pods.
+func withoutTaints(machines []Machine) []Machine {
 	return slices.DeleteFunc(machines, func(machine Machine) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(machine.Taints)), keepsPodsAway)
 	})

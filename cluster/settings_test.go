@@ -53,7 +53,7 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 		}
 	})
 	assert.Equal(t, map[string]string{
-		"ROLE": "provider", "PROVIDER": "infra", "REPLICAS": "2", "REPLICAS_SAFE": "true", "MONITORS": "1", "MANAGERS": "2",
+		"ROLE": "provider", "PROVIDER": "infra", "REPLICAS": "2", "REPLICAS_SAFE": "true", "MONITORS": "3", "MANAGERS": "2",
 		"CONNECTION": "onepassword", "VAULT": "storage",
 		"NODES": `[{"name":"infra-worker-1","devices":[` + disk + `2"},` + disk + `4"}]},` +
 			`{"name":"infra-worker-2","devices":[` + disk + `2"},` + disk + `4"}]}]`,
@@ -70,10 +70,21 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 	assert.Equal(t, map[string]string{"ROLE": "none"}, storage(alone))
 }
 
-// A copy is on a machine of its own, and a monitor on one that takes pods.
+// A copy is on a worker of its own, and a monitor also on a control plane.
 func TestSettings_CountCopiesAndMonitorsByTheMachines(t *testing.T) {
-	for machines, want := range map[int]string{1: "1 false 1 1", 2: "2 true 1 2", 3: "3 true 3 2", 4: "3 true 3 2"} {
+	for _, test := range []struct {
+		controlPlanes, machines int
+		taint, want             string
+	}{
+		{1, 1, "", "1 false 1 1"}, {1, 2, "", "2 true 3 2"}, {3, 1, "", "1 false 3 1"}, {3, 2, "", "2 true 3 2"}, {3, 4, "", "3 true 3 2"},
+		{1, 2, "etcd:NoSchedule", "2 true 1 2"}, {1, 3, "etcd:NoSchedule", "3 true 3 2"},
+	} {
+		machines, want := test.machines, test.want
 		values := clusters.Infra(t, func(c *cluster.Cluster) {
+			c.NodePools[0].Nodes = c.NodePools[0].Nodes[:test.controlPlanes]
+			if test.taint != "" {
+				c.NodePools[0].Taints = map[string]string{"example.com/only": test.taint}
+			}
 			pool := &c.NodePools[1]
 			for i := len(pool.Nodes); i < machines; i++ {
 				pool.Nodes = append(pool.Nodes, cluster.Node{
@@ -84,6 +95,6 @@ func TestSettings_CountCopiesAndMonitorsByTheMachines(t *testing.T) {
 			pool.Nodes, c.Storage.Replicas = pool.Nodes[:machines], nil
 		}).Settings()
 		assert.Equal(t, want, strings.Join([]string{values["STORAGE_REPLICAS"], values["STORAGE_REPLICAS_SAFE"], values["STORAGE_MONITORS"],
-			values["STORAGE_MANAGERS"]}, " "), "%d machines", machines)
+			values["STORAGE_MANAGERS"]}, " "), "%+v", test)
 	}
 }

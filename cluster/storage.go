@@ -83,6 +83,12 @@ func (m Machine) StorageDisks() []string {
 	return paths
 }
 
+// monitorMachines returns the number of machines that can run a monitor of Ceph. The manifests' monitors tolerate the taint of control
+// planes: two workers alone would leave the storage with one monitor.
+func (c *Cluster) monitorMachines() int {
+	return len(withoutTaints(c.Machines()))
+}
+
 // IsVerified reports whether there is anything that a gate verifies.
 func (s Storage) IsVerified() bool { return len(s.Classes)+len(s.Drivers) > 0 }
 
@@ -268,9 +274,10 @@ var storageSettings = []Setting{
 		ofProvider(func(c *Cluster) string { return strconv.Itoa(*c.Storage.Replicas) })},
 	{"STORAGE_REPLICAS_SAFE", "storage.replicas", "whether there is more than one copy: `spec.replicated.requireSafeReplicaSize`; " +
 		"only of a provider", ofProvider(func(c *Cluster) string { return strconv.FormatBool(*c.Storage.Replicas > 1) })},
-	{"STORAGE_MONITORS", "nodePools", "Ceph's monitors: `spec.mon.count`, 3, or 1 if fewer than three machines take pods; only of a provider",
+	{"STORAGE_MONITORS", "nodePools", "Ceph's monitors: `spec.mon.count`, 3, or 1 if fewer than three machines, control planes " +
+		"included, can run one; only of a provider",
 		ofProvider(func(c *Cluster) string {
-			if len(c.PodMachines()) < usualMonitors {
+			if c.monitorMachines() < usualMonitors {
 				return "1"
 			}
 			return strconv.Itoa(usualMonitors)

@@ -141,7 +141,7 @@ func (o *rookOperator) applyMonSecret(ctx context.Context, cr *unstructured.Unst
 // monitor is a monitor and where it runs.
 type monitor struct{ name, node, address string }
 
-// placeMonitors returns the monitors with their nodes: those that are in the ConfigMap, and new ones on nodes that take ordinary pods.
+// placeMonitors returns the monitors with their nodes: those that are in the ConfigMap, and new ones on nodes that take their pods.
 func (o *rookOperator) placeMonitors(
 	ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec, nodes []corev1.Node, count int,
 ) ([]monitor, error) {
@@ -163,7 +163,7 @@ func (o *rookOperator) placeMonitors(
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for len(mons) < count {
 		i := slices.IndexFunc(nodes, func(n corev1.Node) bool {
-			return takesPods(n) && (spec.Mon.AllowMultiplePerNode || !taken[n.Name])
+			return takesPods(n, spec.Placement["mon"].Tolerations...) && (spec.Mon.AllowMultiplePerNode || !taken[n.Name])
 		})
 		if i < 0 {
 			return nil, refusal("failed to create cluster: failed to start ceph monitors: failed to assign pods to mons: failed to schedule mons")
@@ -174,9 +174,15 @@ func (o *rookOperator) placeMonitors(
 	return mons, nil
 }
 
-// takesPods tells whether pods without tolerations run on a node.
-func takesPods(n corev1.Node) bool {
-	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+// takesPods tells whether pods with these tolerations run on a node.
+func takesPods(n corev1.Node, tolerations ...corev1.Toleration) bool {
+	tainted := slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+		tolerated := slices.ContainsFunc(tolerations, func(one corev1.Toleration) bool {
+			return one.Key == taint.Key && (one.Effect == "" || one.Effect == taint.Effect) &&
+				(one.Operator == corev1.TolerationOpExists || one.Value == taint.Value)
+		})
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated
+	})
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
@@ -406,7 +412,8 @@ func (o *rookOperator) daemon(cr *unstructured.Unstructured, spec cephClusterSpe
 	account := map[string]string{"mon": "rook-ceph-default", "mgr": "rook-ceph-mgr", "osd": "rook-ceph-osd"}[kind]
 	pod := corev1.PodSpec{
 		ServiceAccountName: account, HostNetwork: true, PriorityClassName: spec.PriorityClassNames[kind],
-		DNSPolicy: corev1.DNSClusterFirstWithHostNet,
+		Tolerations: spec.Placement[kind].Tolerations,
+		DNSPolicy:   corev1.DNSClusterFirstWithHostNet,
 		Containers: []corev1.Container{{Name: kind, Image: spec.CephVersion.Image, Command: []string{"ceph-" + kind},
 			Resources: spec.Resources[kind]}},
 	}

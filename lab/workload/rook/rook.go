@@ -139,8 +139,9 @@ type cephClusterSpec struct {
 		Count                int
 		AllowMultiplePerNode bool
 	}
-	Mgr     struct{ Count int }
-	Network struct {
+	Placement map[string]struct{ Tolerations []corev1.Toleration } // by kind of daemon
+	Mgr       struct{ Count int }
+	Network   struct {
 		Provider    string
 		Connections struct{ RequireMsgr2 bool }
 	}
