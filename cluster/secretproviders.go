@@ -31,7 +31,7 @@ type ProviderSecrets struct {
 	// Token for the 1Password Connect server, with read access to `secrets.onepassword.vaults`. Required with `secrets.onepassword`.
 	OnePasswordToken Secret `json:"onepasswordToken" example:"eyJ…"`
 	// Token for the 1Password Connect server, with access to `storage.vault` alone: a provider's writes, a consumer's reads. Required with
-	// `storage.vault`.
+	// `storage.vault`, unless the operator is older than 2.5.
 	OnePasswordStorageToken Secret `json:"onepasswordStorageToken" example:"eyJ…"`
 }
 
@@ -76,6 +76,10 @@ var treeNamespaces = []string{"cert-manager", "etcd-backup", "external-dns", Ext
 func (o OnePassword) Readers() []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(treeNamespaces, o.Namespaces))))
 }
+
+// OneClient reports whether the operator has one client for all stores, with the token and the vaults of the store that was used last: before
+// 2.5. All stores must have the same then.
+func (o OnePassword) OneClient() bool { return olderThan(o.Operator.Version, 2, 5) }
 
 // OnePasswordProbe is an item whose field is read as a probe. Its value does not matter, but it must not be empty.
 type OnePasswordProbe struct {

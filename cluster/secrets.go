@@ -180,7 +180,7 @@ func (c *Cluster) MissingSecrets() []string {
 			}
 		}
 	}
-	if c.Storage.Vault != "" {
+	if one := c.Providers.OnePassword; one != nil && c.Storage.Vault != "" && !one.OneClient() {
 		required = append(required, NamedSecret{storageToken, c.OnePasswordStorageToken})
 	}
 	if c.Mesh.IsMember() {

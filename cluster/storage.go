@@ -193,11 +193,9 @@ func (c storageCheck) storageVault() {
 		c.Found(path, "remove it, or write a role", "%s is for a provider and its consumers, and the role is %s", vault, c.Storage.Role)
 	case onePassword == nil:
 		c.Found(path, "add the section, or remove the vault", "%s needs secrets.onepassword, which is not declared", vault)
-	}
-	if vault != "" && onePassword != nil && olderThan(onePassword.Operator.Version, 2, 5) {
-		// It has one client for all stores, whose token and vaults are those of the store that was used last.
-		c.Found("secrets.onepassword.operator.version", "write 2.5.0 or newer, or remove storage.vault",
-			"%s mixes up the stores of several tokens, and storage.vault has a token of its own", onePassword.Operator.Version)
+	case onePassword.OneClient() && !slices.Contains(onePassword.Vaults, vault):
+		c.Found(path, "add it there, or write 2.5.0 or newer as secrets.onepassword.operator.version",
+			"%s is not among secrets.onepassword.vaults", vault)
 	}
 	if vault == "" && c.OnePasswordStorageToken.IsSet() {
 		c.Found(storageToken, "add it, or run: pulumi config rm "+storageToken, "is for %s, which is missing", path)
@@ -206,7 +204,13 @@ func (c storageCheck) storageVault() {
 
 // adviseStorageVault advises against reading the storage's vault with the token, and so from the namespaces, of the others.
 func (c *Cluster) adviseStorageVault(findings *Findings) {
-	if one := c.Providers.OnePassword; one != nil && slices.Contains(one.Vaults, c.Storage.Vault) {
+	one := c.Providers.OnePassword
+	switch {
+	case one == nil || c.Storage.Vault == "":
+	case one.OneClient():
+		findings.Found("secrets.onepassword.operator.version", "write 2.5.0 or newer, and set "+storageToken,
+			"%s has one client for all stores, so that storage.vault is used with onepasswordToken", one.Operator.Version)
+	case slices.Contains(one.Vaults, c.Storage.Vault):
 		findings.Found("secrets.onepassword.vaults", "remove it there, and let onepasswordToken have no access to it",
 			"has %s, which is storage.vault: more namespaces than the storage's can read the keys of Ceph", c.Storage.Vault)
 	}

@@ -209,7 +209,10 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 		provider := &secrets.OnePassword{Settings: *declared, Credentials: c.OnePasswordCredentials, Token: c.OnePasswordToken}
 		if c.Storage.Vault != "" {
 			provider.Storage = &secrets.StorageVault{
-				Vault: c.Storage.Vault, Token: c.OnePasswordStorageToken, Readers: c.Storage.VaultReaders(),
+				Vaults: []string{c.Storage.Vault}, Token: c.OnePasswordStorageToken, Readers: c.Storage.VaultReaders(),
+			}
+			if declared.OneClient() {
+				provider.Storage.Vaults, provider.Storage.Token = declared.Vaults, c.OnePasswordToken
 			}
 		}
 		args.Providers = append(args.Providers, provider)

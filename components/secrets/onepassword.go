@@ -45,8 +45,8 @@ type OnePassword struct {
 // StorageVault is the vault through which a storage's provider and its consumers hand each other how they connect. It has a store and a token
 // of its own: what is in it gives access to all volumes.
 type StorageVault struct {
-	Vault   string         // name or id
-	Token   cluster.Secret // for the Connect server, with access to this vault alone
+	Vaults  []string       // names or ids; with an operator that has one client for all stores, those of the other store
+	Token   cluster.Secret // for the Connect server, with access to this vault alone; likewise
 	Readers []string       // the namespaces that may use the store
 }
 
@@ -54,7 +54,7 @@ func (o *OnePassword) validate() error {
 	if len(o.Settings.Vaults) == 0 || !o.Credentials.IsSet() || !o.Token.IsSet() {
 		return errors.New("onePassword: is incomplete; give the section, the credentials and the token")
 	}
-	if one := o.Storage; one != nil && (one.Vault == "" || !one.Token.IsSet() || len(one.Readers) == 0) {
+	if one := o.Storage; one != nil && (len(one.Vaults) == 0 || !one.Token.IsSet() || len(one.Readers) == 0) {
 		return errors.New("onePassword.storage: is incomplete; give the vault, its token and the namespaces that use it")
 	}
 	return nil
@@ -103,8 +103,8 @@ func (o *OnePassword) stores(
 	all := []store{{"-onepassword", storeName, tokenSecret, o.Token, o.Settings.Vaults, o.Settings.Readers(), o.verified()}}
 	if one := o.Storage; one != nil {
 		all = append(all, store{
-			"-onepassword-storage", storageStoreName, storageTokenSecret, one.Token, []string{one.Vault}, one.Readers,
-			fingerprint(o.Credentials.Reveal(), one.Token.Reveal(), one.Vault),
+			"-onepassword-storage", storageStoreName, storageTokenSecret, one.Token, one.Vaults, one.Readers,
+			fingerprint(append([]string{o.Credentials.Reveal(), one.Token.Reveal()}, one.Vaults...)...),
 		})
 	}
 	var made []pulumi.Resource
@@ -222,8 +222,8 @@ func (o *OnePassword) triggers() pulumi.Array {
 		pulumi.String("verified " + o.verified()),
 	}
 	if one := o.Storage; one != nil {
-		triggers = append(triggers, pulumi.String("vault of the storage "+one.Vault),
-			pulumi.String("verified for the storage "+fingerprint(one.Token.Reveal(), one.Vault)))
+		triggers = append(triggers, pulumi.String("vaults of the storage "+strings.Join(one.Vaults, ", ")),
+			pulumi.String("verified for the storage "+fingerprint(append([]string{one.Token.Reveal()}, one.Vaults...)...)))
 	}
 	return triggers
 }

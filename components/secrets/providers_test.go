@@ -91,7 +91,7 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 				&secrets.SealedSecrets{Settings: sealed, TLSProvider: keys},
 				&secrets.OnePassword{
 					Settings: onepassword, Credentials: cluster.NewSecret(credentials), Token: cluster.NewSecret(token),
-					Storage: &secrets.StorageVault{Vault: "storage", Token: cluster.NewSecret(storageToken), Readers: []string{"rook-ceph"}},
+					Storage: &secrets.StorageVault{Vaults: []string{"storage"}, Token: cluster.NewSecret(storageToken), Readers: []string{"rook-ceph"}},
 				},
 			},
 			Services: []pulumi.Resource{providers[2]}, Timeout: 90 * time.Second,

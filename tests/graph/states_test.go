@@ -257,6 +257,7 @@ var ofSecrets = []string{
 
 // intended are changes of what exists that a release makes on purpose, in place.
 var intended = []string{
+	"kubernetes:core/v1:ConfigMap gitops-settings: data.STORAGE_MONITORS: was 1, is 3",
 	"kubernetes:external-secrets.io/v1:ClusterSecretStore secrets-onepassword-store: spec.conditions: was <nil>, is ",
 	"kubernetes:helm.sh/v3:Release gitops-operator: values.web: was <nil>, is map[enabled:false]",
 	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
