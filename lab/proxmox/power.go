@@ -170,8 +170,8 @@ func shutdown(c *Cluster, q *request, id int) func(context.Context, *task) error
 	}
 }
 
-// reboot shuts the guest down. As in Proxmox VE, its task ends then, and a task of root starts the VM afterwards: qmeventd notices that the VM
-// has stopped, and qm cleanup finds the request for a reboot. A shutdown that takes too long removes the request.
+// reboot shuts the guest down. As in Proxmox VE, its task ends then, and a task of root starts the VM afterwards: qmeventd notices that the
+// VM has stopped, and qm cleanup finds the request for a reboot. A shutdown that takes too long removes the request.
 func reboot(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(ctx context.Context, _ *task) error {
 		m, guest, err := c.findRunning(q.node.Name, id)

@@ -20,8 +20,8 @@ import (
 // Before a creation, the VM of an interrupted creation is removed: that VM is not in the state, and its id is taken. This hook runs
 // neither in previews nor for a VM that is in the state.
 //
-// Before an update, disks that would become smaller or disappear are refused, and a move to another Proxmox node is checked, in previews too;
-// the move is prepared; and an update that reboots the machine waits
+// Before an update, disks that would become smaller or disappear are refused, and a move to another Proxmox node is checked, in previews
+// too; the move is prepared; and an update that reboots the machine waits
 // for the turn of its node, which ends after the update.
 //
 // created is set once nothing is in the way of a creation, which then follows.
