@@ -43,7 +43,7 @@ func CheckPatches(declared *cluster.Cluster) []Violation {
 	return append(c.checkKubeletFlags(), slices.Concat(found, c.checkSecrets(found))...)
 }
 
-// checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set.
+// checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set, and those that Kubernetes has removed.
 func (c model) checkKubeletFlags() []Violation {
 	var violations []Violation
 	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
@@ -54,7 +54,7 @@ func (c model) checkKubeletFlags() []Violation {
 			})
 		}
 	}
-	return violations
+	return append(violations, c.removedKubeletFlags()...)
 }
 
 // finding is a violation and its patch.
@@ -157,6 +157,7 @@ func (c model) checkMachine(n cluster.Machine) []finding {
 	}
 	found = append(found, badCredentials(states, time.Now())...)
 	found = append(found, invalid(states, found)...)
+	found = append(found, c.removedIn(states)...)
 	order := func(f finding) int { return slices.Index(patches, f.by) }
 	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(order(a), order(b)) })
 	return found
