@@ -4,8 +4,10 @@ go 1.26.6
 
 require (
 	filippo.io/age v1.3.1
+	github.com/blang/semver/v4 v4.0.0
 	github.com/fluxcd/pkg/ssh v0.25.0
 	github.com/go-logr/logr v1.4.3
+	github.com/google/cel-go v0.27.0
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	github.com/muhlba91/pulumi-proxmoxve/sdk/v6 v6.18.1
 	github.com/pulumi/pulumi-command/sdk v1.2.1
@@ -15,6 +17,7 @@ require (
 	github.com/pulumiverse/pulumi-talos/sdk v0.7.1
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
 	github.com/siderolabs/crypto v0.6.5
+	github.com/siderolabs/go-kubernetes v0.2.36
 	github.com/siderolabs/go-pointer v1.0.1
 	github.com/siderolabs/talos/pkg/machinery v1.13.9
 	github.com/stretchr/testify v1.11.1
@@ -32,10 +35,6 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require github.com/google/cel-go v0.27.0
-
-require github.com/siderolabs/go-kubernetes v0.2.36
-
 require (
 	cel.dev/expr v0.25.1 // indirect
 	filippo.io/hpke v0.4.0 // indirect
@@ -52,7 +51,6 @@ require (
 	github.com/atotto/clipboard v0.1.4 // indirect
 	github.com/aymanbagabas/go-osc52/v2 v2.0.1 // indirect
 	github.com/blang/semver v3.5.1+incompatible // indirect
-	github.com/blang/semver/v4 v4.0.0
 	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
