@@ -42,7 +42,8 @@ func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
 		s.set("gitops", map[string]any{"enabled": false})
 		s.set("talos", map[string]any{"version": realVersion, "extensions": []any{}}) // nothing answers at the guest agent's channel
 		s.set("kubernetes", map[string]any{"version": realKubernetes})
-		s.set("spegel", map[string]any{"enabled": false}) // its file of containerd's settings is the network plug-in's
+		s.set("readiness", map[string]any{"timeout": "30m"}) // a kubelet that is too slow to register begins again after 5 minutes
+		s.set("spegel", map[string]any{"enabled": false})    // its file of containerd's settings is the network plug-in's
 		s.pool(0)["cores"], s.pool(0)["memory"] = 2, "4GiB"
 	}, "--talos", realTalos)
 	plugsNetwork(l)
