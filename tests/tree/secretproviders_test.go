@@ -118,7 +118,7 @@ func TestExternalSecrets_TakesWhatSlipwayWrites(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "components", "secrets", "testdata", "onepassword.yaml"))
 	require.NoError(t, err)
 	objects := append(objectsIn(t, string(text)), objectsIn(t, string(operator(t).Accepts.Object))...)
-	assert.Len(t, objects, 3)
+	assert.Len(t, objects, 4)
 	for _, object := range objects {
 		assert.NoError(t, known.Validate(object), object.Title())
 	}
