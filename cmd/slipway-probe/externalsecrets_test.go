@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,21 @@ func TestExternalSecrets_EndOnceTheNewestSpecHasSynced(t *testing.T) {
 	putExternalSecret(t, kube, synced+`1-abc`)
 	syncs := &until{text: "has not synced its newest spec yet", then: func() { putExternalSecret(t, kube, synced+`2-abc`) }}
 	code, _, progress := executeUntil(t, syncs, externalSecretsSpec(t, kube), "external-secrets")
+	assert.Equal(t, exitOpen, code, progress)
+}
+
+func TestExternalSecrets_WaitForTheStoreOfTheStorageToo(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	kube.Serves(secretStores, externalSecrets)
+	putStore(t, kube, `status: "True", reason: Valid`)
+	putExternalSecret(t, kube, `conditions: [{type: Ready, status: "True", reason: SecretSynced}], syncedResourceVersion: 2-abc`)
+	spec := strings.Replace(externalSecretsSpec(t, kube), `"store":"onepassword"`, `"store":"onepassword","storage":"onepassword-storage"`, 1)
+	made := &until{text: "ClusterSecretStore onepassword-storage: every ClusterSecretStore has access to its vaults: does not exist", then: func() {
+		kube.Put(t, secretStores, `{apiVersion: external-secrets.io/v1, kind: ClusterSecretStore, metadata: {name: onepassword-storage, generation: 1},
+  status: {conditions: [{type: Ready, status: "True", reason: Valid}]}}`)
+	}}
+	code, _, progress := executeUntil(t, made, spec, "external-secrets")
 	assert.Equal(t, exitOpen, code, progress)
 }
 

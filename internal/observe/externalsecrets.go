@@ -30,7 +30,7 @@ func NewExternalSecrets(spec *externalsecrets.Spec, kube *Kube) *ExternalSecrets
 func (e *ExternalSecrets) Watch(ctx context.Context) {
 	w := e.watches(ctx)
 	defer w.Wait()
-	keep(w, externalSecretsKind("clustersecretstores", "", e.spec.Store), plain(externalSecretsObject),
+	keep(w, externalSecretsKind("clustersecretstores", "", ""), plain(externalSecretsObject),
 		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Stores })
 	keep(w, externalSecretsKind("externalsecrets", e.spec.Namespace, e.spec.ExternalSecret), plain(externalSecretsObject),
 		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Secrets })
