@@ -77,8 +77,8 @@ func (o OnePassword) Readers() []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(treeNamespaces, o.Namespaces))))
 }
 
-// OneClient reports whether the operator has one client for all stores, with the token and the vaults of the store that was used last: before
-// 2.5. All stores must have the same then.
+// OneClient reports whether the operator has one client for all stores, with the token and the vaults of the store that was used last:
+// before 2.5. All stores must have the same then.
 func (o OnePassword) OneClient() bool { return olderThan(o.Operator.Version, 2, 5) }
 
 // OnePasswordProbe is an item whose field is read as a probe. Its value does not matter, but it must not be empty.

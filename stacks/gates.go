@@ -66,8 +66,8 @@ func (c *chain) checksGate() *readiness.ChecksGateArgs {
 	}
 }
 
-// verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change. Before Cilium runs, nothing of the user's
-// does: only such a gate covers the declared checks.
+// verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change. Before Cilium runs, nothing of the
+// user's does: only such a gate covers the declared checks.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	args.Cilium, args.Checks = c.network.Expected(), c.Checks
 	maps.Copy(args.Verifies, c.network.Verifies())

@@ -70,7 +70,8 @@ var expressionForms = []Form{{
 	Example: "object.status.readyReplicas >= 2", Pattern: `^.+$`, anyScript: true,
 	check: func(value string) *Fault {
 		if _, err := CompileExpression(value); err != nil {
-			return because("is no CEL expression: "+inASCII(err.Error()), "correct it; the object is `object`, as in object.status.readyReplicas >= 2")
+			return because("is no CEL expression: "+inASCII(err.Error()),
+				"correct it; the object is `object`, as in object.status.readyReplicas >= 2")
 		}
 		return nil
 	},

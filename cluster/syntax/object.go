@@ -45,7 +45,8 @@ var objectForms = []Form{
 		},
 	},
 	{
-		Name: "sentence", What: "a sentence", Words: "text, on one line, at most 300 bytes", Example: "the databases have a primary", anyScript: true,
+		Name: "sentence", What: "a sentence", Words: "text, on one line, at most 300 bytes",
+		Example: "the databases have a primary", anyScript: true,
 		Pattern: `^.+$`, remedy: "write at most 300 bytes on one line",
 		check: func(value string) *Fault {
 			if len(value) > maxSentence {

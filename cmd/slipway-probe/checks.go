@@ -7,7 +7,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/observe"
 )
 
-const checksDoes = "Waits until the objects of all checks of the stack file exist, and the checks hold, and prints what is missing. It changes nothing."
+const checksDoes = "Waits until the objects of all checks of the stack file exist, and the checks hold, and prints what is " +
+	"missing. It changes nothing."
 
 func runChecks(ctx context.Context, c call) error {
 	spec := new(own.Spec)

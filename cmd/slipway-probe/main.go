@@ -1,8 +1,8 @@
 // Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), until a secret has
-// synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh (mesh), until pods get
-// volumes (storage), or until the checks of the stack file hold (checks), and prints what is missing while it waits. The subcommands bootstrap, rotate, retire, upgrade, crds, prune and
-// leftovers change the cluster, storage removes what it creates, snapshot copies etcd to a file, and picture only reads files. The program
-// runs it with a spec on standard input; a person runs it with flags.
+// synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh (mesh), until pods
+// get volumes (storage), or until the checks of the stack file hold (checks), and prints what is missing while it waits. The subcommands
+// bootstrap, rotate, retire, upgrade, crds, prune and leftovers change the cluster, storage removes what it creates, snapshot copies etcd
+// to a file, and picture only reads files. The program runs it with a spec on standard input; a person runs it with flags.
 package main
 
 import (

@@ -81,7 +81,9 @@ func clusterOf(state *picture.State) picture.Cluster {
 		Gate: picture.Decode[gate.Spec](state.Output(contract.GateSpec)),
 		Mesh: picture.Decode[mesh.Spec](state.Output(contract.MeshSpec)),
 	}
-	for _, name := range []string{contract.GateReport, contract.HandoverReport, contract.StorageReport, contract.MeshReport, contract.ChecksReport} {
+	for _, name := range []string{
+		contract.GateReport, contract.HandoverReport, contract.StorageReport, contract.MeshReport, contract.ChecksReport,
+	} {
 		if report := picture.Decode[health.Report](state.Output(name)); report != nil {
 			all.Found = append(all.Found, *report)
 		}

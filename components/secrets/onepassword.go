@@ -42,8 +42,8 @@ type OnePassword struct {
 	Storage     *StorageVault       // nil if the cluster has no part in a storage, or not through 1Password
 }
 
-// StorageVault is the vault through which a storage's provider and its consumers hand each other how they connect. It has a store and a token
-// of its own: what is in it gives access to all volumes.
+// StorageVault is the vault through which a storage's provider and its consumers hand each other how they connect. It has a store and a
+// token of its own: what is in it gives access to all volumes.
 type StorageVault struct {
 	Vaults  []string       // names or ids; with an operator that has one client for all stores, those of the other store
 	Token   cluster.Secret // for the Connect server, with access to this vault alone; likewise

@@ -86,7 +86,8 @@ func (m *machineUpdate) plan(ctx context.Context, changed, grows []string) plan 
 }
 
 // complete reboots a node for what an update has left undone, unless the provider has rebooted the VM since the given boot: changes that
-// wait until the VM was off, and bigger disks, because Talos lets partitions grow when it boots. It reports whether it has rebooted the node.
+// wait until the VM was off, and bigger disks, because Talos lets partitions grow when it boots. It reports whether it has rebooted the
+// node.
 func (m *machineUpdate) complete(ctx context.Context, on access, node turn.Node, boot string, grows []string) (reboots bool, err error) {
 	var seen turn.Machine
 	err = m.engine.Until(ctx, m.Lifecycle.ReturnTimeout.Duration, 0, node.Name+"'s answer", func(ctx context.Context) (string, error) {

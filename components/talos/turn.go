@@ -424,8 +424,8 @@ func (t *turns) effect(ctx context.Context, on access, node turn.Node, text stri
 }
 
 // remember registers a resource that stores a checksum of what each node is made of and configured with, after the resources in after. It
-// is updated after all of them were changed. Its hook uncordons what is left cordoned, and fails while a node is not back: after a failed or
-// interrupted run, the next one gets here again, because the checksums in the state are still the former ones.
+// is updated after all of them were changed. Its hook uncordons what is left cordoned, and fails while a node is not back: after a failed
+// or interrupted run, the next one gets here again, because the checksums in the state are still the former ones.
 func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resource) (pulumi.Resource, error) {
 	background, name := ctx.Context(), t.NameOf("turns")
 	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error { return t.release(background) }, nil)

@@ -40,8 +40,8 @@ type Client struct {
 	Objects dynamic.Interface
 }
 
-// New makes a client from the content of a kubeconfig. It sends no request. A request, a watch included, takes no longer than timeout, unless
-// that is 0. Each request goes through wrappers. The errors contain nothing of the kubeconfig.
+// New makes a client from the content of a kubeconfig. It sends no request. A request, a watch included, takes no longer than timeout,
+// unless that is 0. Each request goes through wrappers. The errors contain nothing of the kubeconfig.
 func New(kubeconfig []byte, timeout time.Duration, wrappers ...transport.WrapperFunc) (*Client, error) {
 	invalid := errors.New("kubeconfig: is not a valid kubeconfig") // the cause may quote the text
 	content, err := clientcmd.Load(kubeconfig)
@@ -130,8 +130,8 @@ func (c *Client) read(ctx context.Context, path, accept string) ([]byte, error) 
 	return body, nil
 }
 
-// ReadJSON reads the object or the list at a path into answer, and waits for a server that does not answer until ctx ends. found is false if
-// there is no such object, or the server does not know its kind.
+// ReadJSON reads the object or the list at a path into answer, and waits for a server that does not answer until ctx ends. found is false
+// if there is no such object, or the server does not know its kind.
 func (c *Client) ReadJSON(ctx context.Context, path string, answer any) (found bool, err error) {
 	return c.readJSON(ctx, path, "application/json", answer)
 }

@@ -99,8 +99,8 @@ func probeItem(t *testing.T, l *lab) string {
 	return ""
 }
 
-// itemsSynced shows that an ExternalSecret of one's own syncs from the store, beside the probe's, and one of a namespace that is not declared
-// does not.
+// itemsSynced shows that an ExternalSecret of one's own syncs from the store, beside the probe's, and one of a namespace that is not
+// declared does not.
 func itemsSynced(t *testing.T, l *lab) {
 	for _, namespace := range []string{"default", "cert-manager"} {
 		l.apply("infra", map[string]any{

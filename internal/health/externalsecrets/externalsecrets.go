@@ -40,8 +40,9 @@ type Warning struct {
 }
 
 var storeReady = health.Check[*Spec, *Cluster]{
-	Name:   "every ClusterSecretStore has access to its vaults",
-	Looks:  "the Ready conditions of `onepassword` and, with `storage.vault`, of `onepassword-storage`, and the newest Warning events about them",
+	Name: "every ClusterSecretStore has access to its vaults",
+	Looks: "the Ready conditions of `onepassword` and, with `storage.vault`, of `onepassword-storage`, " +
+		"and the newest Warning events about them",
 	ByHand: "kubectl describe clustersecretstores",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		results := judge(seen, seen.Stores, Object{Kind: Store, Name: spec.Store})

@@ -109,12 +109,12 @@ func isReady(status map[string]any) bool {
 // tail returns the last lines of a log, without what may be a secret.
 func (c *Cluster) tail(ctx context.Context, node turn.Node, of log) []string {
 	stream, err := c.talos[node.Address].Logs(ctx, of.namespace, of.driver, of.id, false, lastLines)
-	if err != nil {
-		return nil
+	text := ""
+	if err == nil {
+		text, err = readAll(stream)
 	}
-	text, err := readAll(stream)
 	if err != nil {
-		return nil
+		return []string{"cannot be read: " + secrecy.Line(err.Error())}
 	}
 	var lines []string
 	for _, line := range secrecy.Lines(text) {

@@ -148,8 +148,8 @@ func (e *Engine) busy(node Node) string {
 }
 
 // busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, and so does the first worker, which shows
-// what the change does; then workers as many together as may be out of service. Of nodes that the cluster can spare, control planes go first,
-// and then each in the order of the nodes.
+// what the change does; then workers as many together as may be out of service. Of nodes that the cluster can spare, control planes go
+// first, and then each in the order of the nodes.
 func (e *Engine) busyLocked(node Node) string {
 	workers := 0
 	for name, other := range e.taking {

@@ -33,9 +33,9 @@ type Remover interface {
 // A machine that does not answer for SilentTimeout, and whose Node object is not Ready, is lost: its pods and its leadership are lost
 // already. The Kubernetes API then deletes the pods, because their Node object is gone.
 //
-// A node that is not Ready is not drained: nobody would report that its pods have ended. Nodes of the engine that are not part of the cluster
-// yet do not matter. If the drain fails, the node is schedulable again. After any later error it stays cordoned, and the next Remove goes on
-// with it. Remove one node at a time, and none while another one is in its turn.
+// A node that is not Ready is not drained: nobody would report that its pods have ended. Nodes of the engine that are not part of the
+// cluster yet do not matter. If the drain fails, the node is schedulable again. After any later error it stays cordoned, and the next
+// Remove goes on with it. Remove one node at a time, and none while another one is in its turn.
 func (e *Engine) Remove(ctx context.Context, from Remover, node Node) error {
 	r := &removal{Engine: e, from: from, node: node}
 	if err := r.find(ctx); err != nil {

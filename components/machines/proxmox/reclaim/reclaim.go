@@ -5,7 +5,8 @@
 // Talos on it is in maintenance mode, and no disk has Talos installed, so that it never had a configuration. Any other VM is
 // refused with a remedy. Check does the same for all VMs of a new cluster at once, and changes nothing. Remove removes
 // such VMs, and all images, of a cluster that is destroyed. Eject prepares a VM for its
-// migration, Reset resets one, and Power and Restart look after one that a failed update has left half changed. The package imports no Pulumi.
+// migration, Reset resets one, and Power and Restart look after one that a failed update has left half changed. The package imports no
+// Pulumi.
 package reclaim
 
 import (
