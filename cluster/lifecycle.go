@@ -15,15 +15,16 @@ type Lifecycle struct {
 	AllowEvenControlPlanes bool `json:"allowEvenControlPlanes" example:"true"`
 	// Generations of the certificate authorities (CAs). A higher number makes `up` replace a CA.
 	CertificateAuthorities CertificateAuthorities `json:"certificateAuthorities"`
-	// Snapshots of etcd, of which `up` takes one before each upgrade.
+	// Snapshots of etcd, of which `up` takes one before each upgrade, each removal of a control plane and each new CA.
 	Snapshots Snapshots `json:"snapshots"`
 }
 
 // TurnLimits are the limits of the turns of nodes, in the stack file and in the specs of the runs of the probe.
 type TurnLimits struct {
-	// Workers that may be out of service at once while machines are changed, those included that are not Ready or cordoned for other
-	// reasons. Control planes always go one at a time.
-	MaxUnavailable int `json:"maxUnavailable" range:"1-1000" default:"1" example:"2"`
+	// Workers that may be out of service at once while machines are changed or removed: a number, or a part of the declared workers,
+	// rounded down, and one at least. Those count that are not Ready or cordoned for other reasons. Control planes always go one at a
+	// time, and so does the first worker.
+	MaxUnavailable Share `json:"maxUnavailable" form:"share" default:"1" example:"10%"`
 	// Longest drain of a node. If a PodDisruptionBudget still blocks a pod then, `up` stops, names both, and the node is schedulable again.
 	DrainTimeout Duration `json:"drainTimeout" range:"10s-" default:"10m" example:"30m"`
 	// Longest time until a changed node is back: an installation, a reboot and its services. If it is not back then, `up` stops, names what

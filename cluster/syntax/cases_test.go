@@ -362,6 +362,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 		valid: []string{"40GiB", "1TiB", "2048MiB", "128TiB"},
 		wrong: []string{"40", "1500MiB", "129TiB", "40GB", "1.5TiB", "500MiB", "0.1GiB"},
 	},
+	"share": {
+		valid: []string{"1", "2", "999", "1000", "1%", "25%", "100%"},
+		wrong: []string{"0", "00", "01", "1001", "0%", "101%", "010%", "1.5", "2.5%", "-1", "+1", "%", "10 %", "10%%", "half", "all", "1e3"},
+	},
 	"duration": {
 		valid: []string{"90s", "10m", "1h30m", "24h", "1.5h", "0.5s", "500ms", "86400s", "0m30s"},
 		wrong: []string{"10", "01m", "0s", "0h0m", "-5m", "+5m", "25h", "24h1s", "10min", "1H", "1d", "2d", "1w", "10 m", "1h 30m",

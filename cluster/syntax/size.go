@@ -26,6 +26,7 @@ const (
 )
 
 var (
+	shareForm     = regexp.MustCompile(`^([1-9][0-9]{0,2}|1000|([1-9][0-9]?|100)%)$`)
 	quantityForm  = regexp.MustCompile(quantityPattern)
 	looseQuantity = regexp.MustCompile(`^(?i)([0-9]{1,9}([.][0-9]{1,6})?) *([kmgt])(i?b|i)?$`)
 	bareNumber    = regexp.MustCompile(`^[0-9]+([.][0-9]+)?$`)
@@ -35,6 +36,10 @@ var (
 )
 
 var sizeForms = []Form{
+	{
+		Name: "share", What: "a number or a share", Words: "number, 1 to 1000, or 1% to 100%", Example: "10%",
+		Pattern: shareForm.String(), check: matches(shareForm), remedy: "write a number from 1 to 1000, or a share from 1% to 100%",
+	},
 	sizeForm("quantity", "a size", "size", "8GiB", MiB, maxDisk, "a size"),
 	sizeForm("memory-size", "a size of memory", "size, whole MiB", "8GiB", MiB, maxMemory, "a machine's memory"),
 	sizeForm("disk-size", "a size of a disk", "size, whole GiB", "40GiB", GiB, maxDisk, "a disk"),

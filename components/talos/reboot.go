@@ -133,7 +133,7 @@ func announcement(c *cluster.Cluster, node cluster.Machine, changed []string) st
 	order := "control planes go first, one at a time"
 	switch {
 	case node.Role == cluster.Worker:
-		order = fmt.Sprintf("after the control planes, %d at a time", c.Lifecycle.MaxUnavailable)
+		order = fmt.Sprintf("after the control planes, %d at a time", c.Lifecycle.MaxUnavailable.Of(len(c.Machines())-len(c.ControlPlanes())))
 	case len(c.ControlPlanes()) == 1:
 		order = "it is the only control plane, so the Kubernetes API is away meanwhile"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -53,7 +54,8 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
 		Target:     turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines())},
-		TurnLimits: declared.Lifecycle.TurnLimits, Checks: declared.Checks, Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
+		TurnLimits: declared.Lifecycle.TurnLimits, Checks: declared.Checks,
+		Snapshots: snapshot.PlaceOf(declared.Lifecycle.Snapshots), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {
 		spec.Nodes[i].Generation = machine.Generation

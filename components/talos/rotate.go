@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/rotate"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -64,7 +65,10 @@ func (r *registrar) rotate(
 	if len(generations) == 1 {
 		return nil, nil
 	}
-	spec := rotate.Spec{Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines())}}
+	spec := rotate.Spec{
+		Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines())},
+		Snapshots: snapshot.PlaceOf(r.Lifecycle.Snapshots),
+	}
 	if ca.of == rotate.Kubernetes {
 		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces
 	} else {

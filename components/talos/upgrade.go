@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
@@ -36,9 +37,7 @@ func (r *registrar) upgrade(
 					Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux, OwnGatewayAPI: !r.CRDs.StandardGatewayAPI(),
 				},
 			},
-			Snapshots: upgrade.Snapshots{
-				Folder: declared.Snapshots.Folder, Keep: declared.Snapshots.Keep, Recipients: declared.Snapshots.Recipients,
-			},
+			Snapshots: snapshot.PlaceOf(declared.Snapshots),
 		})
 	}
 	spec := pulumix.Apply3Err(talosconfig, schematic, installer, encode)

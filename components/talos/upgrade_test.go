@@ -34,7 +34,7 @@ func TestTalosCluster_UpgradesAfterTheMachinesAndBeforeEveryConfiguration(t *tes
 
 func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) {
-		c.Lifecycle.MaxUnavailable, c.Lifecycle.AllowRemovedAPIs = 2, true
+		c.Lifecycle.MaxUnavailable, c.Lifecycle.AllowRemovedAPIs = "2", true
 		c.Lifecycle.DrainTimeout.Duration, c.Lifecycle.ReturnTimeout.Duration = 7*time.Minute, 45*time.Minute
 		c.Workers.Join = cluster.JoinAfterGate
 	})
@@ -49,7 +49,7 @@ func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	assert.Equal(t, schematicID, spec.Schematic)
 	assert.Equal(t, "factory.talos.dev/nocloud-installer/"+schematicID+":"+declared.Talos.Version, spec.Installer)
 	assert.Len(t, spec.Nodes, len(allMachines(t)), "workers that join later run already when a cluster is upgraded")
-	assert.Equal(t, 2, spec.MaxUnavailable)
+	assert.Equal(t, cluster.Share("2"), spec.MaxUnavailable)
 	assert.True(t, spec.AllowRemovedAPIs)
 	assert.Equal(t, 7*time.Minute, spec.DrainTimeout.Duration)
 	assert.Equal(t, 45*time.Minute, spec.ReturnTimeout.Duration)

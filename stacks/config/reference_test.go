@@ -394,6 +394,8 @@ func (r *reference) value(of reflect.Type, field reflect.StructField) schema {
 		return formPattern("quantity")
 	case of == reflect.TypeFor[cluster.Duration]():
 		return formPattern("duration")
+	case of == reflect.TypeFor[cluster.Share]():
+		return schema{"anyOf": []schema{{"type": "integer", "minimum": 1, "maximum": 1000}, formPattern("share")}}
 	case of == reflect.TypeFor[cluster.MAC]():
 		return formPattern("mac")
 	}

@@ -5,6 +5,7 @@ package live
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"net/url"
 
@@ -107,6 +108,12 @@ func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]turn.Member, 
 		return nil, errors.New("etcd has no members")
 	}
 	return members, nil
+}
+
+// EtcdSnapshot implements snapshot.Source.
+func (c *Cluster) EtcdSnapshot(ctx context.Context, node turn.Node) (io.ReadCloser, error) {
+	data, err := c.talos[node.Address].EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
+	return data, talosapi.Message(err)
 }
 
 // host returns the address in the first of a member's URLs; an invalid one without any.

@@ -53,7 +53,7 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 		}
 	}
 	if !lost {
-		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec.MaxUnavailable))
+		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec))
 	}
 	return plan, errors.Join(problems...)
 }
@@ -82,7 +82,8 @@ func (m Machine) generationProblem(declared turn.Node) error {
 }
 
 // workersProblem returns why so many workers are not replaced in one run: all of them are removed before the first new one joins.
-func (p Plan) workersProblem(most int) error {
+func (p Plan) workersProblem(spec *Spec) error {
+	most := spec.MaxUnavailable.Of(len(spec.Nodes) - len(spec.ControlPlanes()))
 	var replaced []turn.Node
 	for _, node := range p.Leave {
 		if node.Role == cluster.Worker && slices.Contains(p.Replaced, node.Name) {

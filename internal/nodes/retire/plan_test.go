@@ -59,7 +59,7 @@ func TestPlan_NodesThatAreNotDeclaredAnyMoreLeaveControlPlanesFirst(t *testing.T
 func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
 	before := nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2", "worker-3")
 	spec := of(again(nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2"), 2, "cp-2", "worker-1", "worker-2"))
-	spec.MaxUnavailable = 2
+	spec.MaxUnavailable = "2"
 	plan, err := NewPlan(NewRecord(before), spec, false)
 	require.NoError(t, err)
 	assert.Equal(t, nodes("cp-2", "worker-1", "worker-2", "worker-3"), plan.Leave)
@@ -144,7 +144,8 @@ func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
 func TestSpec_ReportsAllProblemsTogether(t *testing.T) {
 	err := (&Spec{Target: turn.Target{Nodes: []turn.Node{{Name: "a"}}}}).Validate()
 	for _, want := range []string{"cluster: ", "talosconfig: ", "nodes: has no control plane", "nodes[0].address: ", "nodes[0].role: ",
-		"maxUnavailable: is 0; give 1 or more workers", "drainTimeout: is 0s; give a positive duration", "returnTimeout: is 0s; "} {
+		"maxUnavailable: is \"\"; give a number of workers, or a share such as 10%",
+		"drainTimeout: is 0s; give a positive duration", "returnTimeout: is 0s; "} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -79,6 +79,9 @@ type Report struct {
 	probe.Head
 	Removed []string `json:"removed,omitempty"` // in order
 	Left    []string `json:"left,omitempty"`    // nodes that left while no control plane ran etcd: nothing was removed
+
+	Snapshot string `json:"snapshot,omitempty"` // file with the state of etcd before a control plane was removed
+
 	Record
 }
 
@@ -111,5 +114,6 @@ func (r Report) Sentence() string {
 // Text implements probe.Report.
 func (r Report) Text() string {
 	return fmt.Sprintf("nodes of %s: %s\n", r.Cluster, r.Sentence()) +
-		probe.Lines("  removed  ", r.Removed) + probe.Lines("  left     ", r.Left)
+		probe.Lines("  removed  ", r.Removed) + probe.Lines("  left     ", r.Left) +
+		probe.Lines("  snapshot ", slices.DeleteFunc([]string{r.Snapshot}, func(path string) bool { return path == "" }))
 }

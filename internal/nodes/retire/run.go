@@ -1,5 +1,5 @@
-// Package retire removes the nodes from a running cluster that are not declared any more, before their machines are deleted: one after the
-// other, each in its turn. It compares the nodes that were declared at the last run with those that are declared now: a second run finishes
+// Package retire removes the nodes from a running cluster that are not declared any more, before their machines are deleted: each in its
+// turn. It compares the nodes that were declared at the last run with those that are declared now: a second run finishes
 // what an interrupted one began.
 package retire
 
@@ -9,9 +9,11 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -20,7 +22,7 @@ import (
 // Run removes the nodes of a record that a valid spec with its defaults does not declare any more. It writes to progress what it does and
 // waits for. Without such nodes it connects to nothing.
 func Run(ctx context.Context, spec Spec, former Record, progress io.Writer) (Report, error) {
-	return run(ctx, spec, former, progress, func(ctx context.Context, nodes []turn.Node) (turn.Remover, func(), error) {
+	return run(ctx, spec, former, progress, func(ctx context.Context, nodes []turn.Node) (remover, func(), error) {
 		config, err := talosapi.ParseConfig(spec.Talosconfig)
 		if err != nil {
 			return nil, nil, err
@@ -34,7 +36,13 @@ func Run(ctx context.Context, spec Spec, former Record, progress io.Writer) (Rep
 }
 
 // dial connects to the nodes of a cluster.
-type dial func(ctx context.Context, nodes []turn.Node) (on turn.Remover, hangUp func(), err error)
+type dial func(ctx context.Context, nodes []turn.Node) (on remover, hangUp func(), err error)
+
+// remover is a cluster that nodes can be removed from.
+type remover interface {
+	turn.Remover
+	snapshot.Source
+}
 
 func run(ctx context.Context, spec Spec, former Record, progress io.Writer, connect dial) (Report, error) {
 	log := probe.Begin(progress)
@@ -72,14 +80,31 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if err := engine.Release(ctx); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
-	for _, node := range plan.Leave {
-		if err := engine.Remove(ctx, on, node); err != nil {
-			return report, err
-		}
-		report.Removed = append(report.Removed, node.Name)
+	if err := saveEtcd(ctx, on, &spec, plan, log, &report); err != nil {
+		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
+	var mu sync.Mutex
+	err = engine.InOrder(plan.Leave, func(node turn.Node) error {
+		if err := engine.Remove(ctx, on, node); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		report.Removed = append(report.Removed, node.Name)
+		return nil
+	})
 	report.Took = log.Took()
-	return report, nil
+	return report, err
+}
+
+// saveEtcd takes a snapshot of etcd before one of its members is removed. A control plane that leaves may be the only one that gives it.
+func saveEtcd(ctx context.Context, from snapshot.Source, spec *Spec, plan Plan, log *probe.Progress, report *Report) (err error) {
+	if len(turn.ControlPlanes(plan.Leave)) == 0 {
+		return nil
+	}
+	of := turn.Target{Cluster: spec.Cluster, Nodes: slices.Concat(plan.Stay, plan.Leave)}
+	report.Snapshot, err = spec.Snapshots.Take(ctx, from, of, log.Started, log.Say)
+	return err
 }
 
 // etcdTimeout is how long a control plane that runs etcd is waited for: no node can be removed from a cluster without one, and a cluster

@@ -1,6 +1,7 @@
 package retire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -23,6 +25,7 @@ type fake struct {
 	members []turn.Member
 	off     map[string]bool
 	log     []string
+	etcd    []byte // snapshot
 }
 
 func newFake(declared []turn.Node) *fake {
@@ -70,8 +73,15 @@ func (f *fake) DeleteNode(_ context.Context, node string) error {
 	return f.did("delete " + node)
 }
 func (f *fake) release(node string) { f.nodes[node] = turn.KubeNode{Ready: true} }
-func (f *fake) connect(context.Context, []turn.Node) (turn.Remover, func(), error) {
+func (f *fake) connect(context.Context, []turn.Node) (remover, func(), error) {
 	return f, func() {}, nil
+}
+
+func (f *fake) EtcdSnapshot(_ context.Context, node turn.Node) (io.ReadCloser, error) {
+	if f.off[node.Name] || f.etcd == nil {
+		return nil, errors.New("connection refused")
+	}
+	return io.NopCloser(bytes.NewReader(f.etcd)), f.did("snapshot of " + node.Name)
 }
 
 func (f *fake) Shutdown(_ context.Context, node turn.Node) error {
@@ -107,6 +117,38 @@ func TestRun_RemovesWhatIsNotDeclaredAnyMoreAndRemembersTheRest(t *testing.T) {
 		assert.Equal(t, []string{"cp-3", "worker-1"}, report.Removed)
 		assert.Equal(t, NewRecord(declared), report.Record)
 		assert.Contains(t, f.nodes, "by-hand", "a node that was never declared is left alone")
+	})
+}
+
+func TestRun_TakesASnapshotOfEtcdBeforeAControlPlaneLeaves(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	etcd := snapshottest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "cp-2", "cp-3", "worker-1")
+		f, declared := newFake(before), spec(nodes("cp-2", "cp-3"))
+		declared.Snapshots.Folder = "snapshots"
+		_, err := run(t.Context(), declared, NewRecord(before), io.Discard, f.connect)
+		require.ErrorContains(t, err, "nothing was removed: etcd gives no snapshot: cp-2: connection refused")
+		assert.Empty(t, f.log)
+
+		f.etcd, f.off["cp-2"] = etcd, true
+		f.nodes["cp-2"] = turn.KubeNode{}
+		report, err := run(t.Context(), declared, NewRecord(before), io.Discard, f.connect)
+		require.Error(t, err, "without cp-2, etcd cannot spare cp-1")
+		assert.Equal(t, "snapshot of cp-3", f.log[0])
+		assert.FileExists(t, report.Snapshot)
+	})
+}
+
+func TestRun_WithoutAControlPlaneThatLeavesTakesNoSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "worker-1")
+		f, declared := newFake(before), spec(nodes("cp-1"))
+		declared.Snapshots.Folder = "snapshots"
+		report, err := run(t.Context(), declared, NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Empty(t, report.Snapshot)
+		assert.Equal(t, []string{"worker-1"}, report.Removed)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/own"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -19,6 +20,8 @@ type Spec struct {
 	cluster.TurnLimits
 
 	Checks []cluster.Check `json:"checks,omitempty"` // that must hold before each removal
+
+	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before a control plane is removed
 
 	// Recovers means that the cluster is made anew, from a snapshot or empty, if no control plane runs etcd. Then nothing has to be
 	// removed from it.

@@ -3,6 +3,7 @@ package rotate
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -196,6 +197,15 @@ func (c *clients) Joined(ctx context.Context) (nodes map[string]turn.KubeNode, e
 		return err
 	})
 	return nodes, err
+}
+
+// EtcdSnapshot implements machines.
+func (c *clients) EtcdSnapshot(ctx context.Context, node turn.Node) (data io.ReadCloser, err error) {
+	err = c.ask(ctx, func(members *live.Cluster) error {
+		data, err = members.EtcdSnapshot(ctx, node)
+		return err
+	})
+	return data, err
 }
 
 // ask asks the Kubernetes API. A control plane hands out the kubeconfig, with the credentials that one of them has accepted. After an

@@ -13,6 +13,7 @@ type Report struct {
 	Generation int      `json:"generation"`          // that all nodes have
 	Changed    []string `json:"changed,omitempty"`   // nodes whose configuration the run has changed, in the order of the first change
 	Silent     []string `json:"silent,omitempty"`    // nodes that did not answer: they have not joined, or are dead and leave
+	Snapshot   string   `json:"snapshot,omitempty"`  // file with the state of etcd before
 	Restarted  []string `json:"restarted,omitempty"` // workloads whose pods had to read the new CA, in the order of the restarts
 }
 

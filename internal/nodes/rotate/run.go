@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -27,6 +28,7 @@ const (
 // machines is what a run needs of a cluster. Authorities are named by their index in the spec.
 type machines interface {
 	turn.VIPs
+	snapshot.Source
 
 	// Look returns what a node trusts, and its role.
 	Look(ctx context.Context, node turn.Node) (Trust, cluster.Role, error)
@@ -97,6 +99,9 @@ func (j *job) do(ctx context.Context) error {
 		err = j.ca.check(ctx, nodes)
 	}
 	if err != nil {
+		return fmt.Errorf("this run has changed nothing: %w", err)
+	}
+	if j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say); err != nil {
 		return fmt.Errorf("this run has changed nothing: %w", err)
 	}
 	const goesOn = "all nodes still accept each other, and the next up goes on"

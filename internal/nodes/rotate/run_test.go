@@ -1,10 +1,12 @@
 package rotate
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -29,6 +32,7 @@ type fake struct {
 	trust  map[string]Trust // by name; a node that is not in it does not answer
 	joined map[string]turn.KubeNode
 	stuck  map[string]bool // their API keeps the certificate of the first authority
+	etcd   []byte          // snapshot
 	log    []string
 	holder string // of the virtual IP
 
@@ -156,6 +160,14 @@ func (f *fake) Joined(context.Context) (map[string]turn.KubeNode, error) {
 	return f.joined, nil
 }
 
+// EtcdSnapshot gives none from cp-1.
+func (f *fake) EtcdSnapshot(_ context.Context, node turn.Node) (io.ReadCloser, error) {
+	if node.Name == "cp-1" || f.etcd == nil {
+		return nil, errors.New("connection refused")
+	}
+	return io.NopCloser(bytes.NewReader(f.etcd)), nil
+}
+
 // rotated runs a spec in a bubble, in which time passes at once.
 func rotated(t *testing.T, s *Spec, f machines) (report Report, said string, err error) {
 	t.Helper()
@@ -184,6 +196,22 @@ func TestRun_MakesEachPassOnAllNodesBeforeTheNext(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, f.log)
 	assert.Contains(t, report.Sentence(), "had generation 2 of Talos's CA already")
+}
+
+func TestRun_TakesASnapshotOfEtcdBeforeItChangesAnything(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	s := spec(t)
+	s.Snapshots.Folder = "snapshots"
+	f := generations(s)
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "this run has changed nothing: etcd gives no snapshot: cp-1: connection refused")
+	assert.Empty(t, f.log)
+
+	f.etcd = snapshottest.New(t)
+	report, said, err := rotated(t, s, f)
+	require.NoError(t, err)
+	assert.FileExists(t, report.Snapshot)
+	assert.Contains(t, said, "takes a snapshot of etcd from cp-2")
 }
 
 func TestRun_GoesOnWithWhatAnInterruptedOneHasLeft(t *testing.T) {

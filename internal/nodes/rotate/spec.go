@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -24,6 +25,8 @@ type Spec struct {
 	turn.Target             // its talosconfig is for a CA of Kubernetes only
 	Of          Subject     `json:"of"`          // whose authority is replaced; required
 	Authorities []Authority `json:"authorities"` // all generations, oldest first; the last is the declared one; two at least
+
+	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before the first pass
 
 	LeaveNamespaces []string `json:"leaveNamespaces,omitempty"` // namespaces whose pods are not restarted for a CA of Kubernetes
 }

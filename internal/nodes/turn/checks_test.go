@@ -83,7 +83,7 @@ func TestChecks_OneThatFailsDuringAnotherTurnIsAwaitedAsLongAsThatLasts(t *testi
 		f, nodes := newFake(3)
 		away := false
 		e := f.checked(t, nodes, func() bool { return away })
-		e.MaxUnavailable = 2
+		e.MaxUnavailable = "2"
 		e.proven = true
 		slow := Change{Node: named(nodes, "worker-1"), Act: func(context.Context) error {
 			f.with(func() { away = true })

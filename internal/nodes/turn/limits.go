@@ -16,8 +16,8 @@ func LongestDrain(limits cluster.TurnLimits) time.Duration {
 // CheckLimits returns every problem of the limits of a spec. All are required.
 func CheckLimits(limits cluster.TurnLimits) error {
 	var problems []error
-	if limits.MaxUnavailable < 1 {
-		problems = append(problems, fmt.Errorf("maxUnavailable: is %d; give 1 or more workers", limits.MaxUnavailable))
+	if limits.MaxUnavailable.Of(1) < 1 {
+		problems = append(problems, fmt.Errorf("maxUnavailable: is %q; give a number of workers, or a share such as 10%%", limits.MaxUnavailable))
 	}
 	positive := func(path string, limit cluster.Duration) {
 		if limit.Duration <= 0 {

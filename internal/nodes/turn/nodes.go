@@ -91,6 +91,36 @@ func Each(nodes []Node, do func(i int, node Node)) {
 	all.Wait()
 }
 
+// InParallel calls do for all nodes in their order, at most so many at once. It returns the errors, and begins nothing after the first one.
+func InParallel(most int, nodes []Node, do func(Node) error) error {
+	var mu sync.Mutex
+	var problems []error
+	next := func() (Node, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(nodes) == 0 || len(problems) > 0 {
+			return Node{}, false
+		}
+		node := nodes[0]
+		nodes = nodes[1:]
+		return node, true
+	}
+	var all sync.WaitGroup
+	for range most {
+		all.Go(func() {
+			for node, ok := next(); ok; node, ok = next() {
+				if err := do(node); err != nil {
+					mu.Lock()
+					problems = append(problems, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(problems...)
+}
+
 // ByRole compares nodes so that control planes come before workers.
 func ByRole(a, b Node) int {
 	rank := map[cluster.Role]int{cluster.Worker: 1}

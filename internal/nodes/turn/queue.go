@@ -40,7 +40,7 @@ func (e *Engine) claim(ctx context.Context, c Change) error {
 			return nil
 		case err == nil, errors.Is(err, errOvertaken):
 		default:
-			return e.refuse(node, err)
+			return e.refuse(c, err)
 		}
 	}
 }
@@ -81,12 +81,16 @@ func (c Change) stable() time.Duration {
 }
 
 // refuse ends the wait of a node that does not get its turn. After it, no other node gets one.
-func (e *Engine) refuse(node Node, why error) error {
-	if err := e.Failed(); err != nil {
-		return fmt.Errorf("%s is not changed: %w", node.Name, err)
+func (e *Engine) refuse(c Change, why error) error {
+	done := "changed"
+	if c.Leaves {
+		done = "removed"
 	}
-	e.give(node, true)
-	return fmt.Errorf("%s is not changed, because the cluster cannot spare it: %w", node.Name, why)
+	if err := e.Failed(); err != nil {
+		return fmt.Errorf("%s is not %s: %w", c.Node.Name, done, err)
+	}
+	e.give(c.Node, true)
+	return fmt.Errorf("%s is not %s, because the cluster cannot spare it: %w", c.Node.Name, done, why)
 }
 
 // Failed returns an error with the name of the first node whose turn has failed; nil if none has.
@@ -157,7 +161,7 @@ func (e *Engine) busyLocked(node Node) string {
 			return name + " is in its turn"
 		}
 		workers++
-		if workers >= e.MaxUnavailable || !e.proven {
+		if workers >= e.atOnce() || !e.proven {
 			return name + " is in its turn"
 		}
 	}
@@ -172,6 +176,21 @@ func (e *Engine) busyLocked(node Node) string {
 	return ""
 }
 
+// atOnce returns how many workers may be out of service at once.
+func (e *Engine) atOnce() int { return e.MaxUnavailable.Of(len(e.Nodes) - len(ControlPlanes(e.Nodes))) }
+
+// InOrder calls do for nodes that come with the control planes first: for one control plane after the other, and then for as many workers
+// at once as may be out of service. After the first error, no further node begins.
+func (e *Engine) InOrder(nodes []Node, do func(Node) error) error {
+	controlPlanes := ControlPlanes(nodes)
+	for _, node := range controlPlanes {
+		if err := do(node); err != nil {
+			return err
+		}
+	}
+	return InParallel(e.atOnce(), nodes[len(controlPlanes):], do)
+}
+
 // rank returns a node's place in the order of the turns.
 func (e *Engine) rank(node Node) int {
 	rank := slices.IndexFunc(e.Nodes, func(other Node) bool { return other.Name == node.Name })
@@ -179,6 +198,20 @@ func (e *Engine) rank(node Node) int {
 		rank += len(e.Nodes)
 	}
 	return rank
+}
+
+// leaving returns the undeclared nodes that are in their turns, but one.
+func (e *Engine) leaving(but Node) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var names []string
+	for name := range e.taking {
+		if name != but.Name && !slices.ContainsFunc(e.Nodes, func(node Node) bool { return node.Name == name }) {
+			names = append(names, name+" is being removed")
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // inTurn reports whether a node is in its turn.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -22,7 +23,7 @@ type queue struct {
 	errs   map[string]error
 }
 
-func newQueue(t *testing.T, workers, most int) *queue {
+func newQueue(t *testing.T, workers int, most cluster.Share) *queue {
 	f, nodes := newFake(workers)
 	q := &queue{fake: f, engine: f.engine(t, nodes), nodes: nodes, turns: map[string]*Turn{}, errs: map[string]error{}}
 	q.engine.MaxUnavailable = most
@@ -65,7 +66,7 @@ func (q *queue) end(t *testing.T, name string) {
 
 func TestBegin_GivesOneTurnAfterTheOtherHoweverLongTheyTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 2, 1)
+		q := newQueue(t, 2, "1")
 		q.ask(t, "worker-1", "worker-2")
 		assert.Equal(t, []string{"worker-1"}, q.began(3*SpareTimeout))
 		q.end(t, "worker-1")
@@ -78,7 +79,7 @@ func TestBegin_GivesOneTurnAfterTheOtherHoweverLongTheyTake(t *testing.T) {
 
 func TestBegin_ControlPlanesGoFirstAndAloneAndWorkersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 3, 2)
+		q := newQueue(t, 3, "2")
 		q.ask(t, "worker-3", "worker-2", "worker-1", "cp-2", "cp-1")
 		for _, want := range []string{"cp-1", "cp-2", "worker-1"} {
 			assert.Equal(t, []string{want}, q.began(time.Minute), "the first worker shows what the change does")
@@ -113,7 +114,7 @@ func TestBegin_WaitsForOtherNodesAsFarAsTheChangeNeedsThem(t *testing.T) {
 	} {
 		for _, node := range []string{"cp-1", "worker-1"} {
 			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t, 2, 1)
+				q := newQueue(t, 2, "1")
 				one.others(q)
 				start := time.Now()
 				err := q.engine.Take(t.Context(), Change{Node: named(q.nodes, node), Quiet: true, Awaits: one.awaits,
@@ -130,7 +131,7 @@ func TestBegin_WaitsForOtherNodesAsFarAsTheChangeNeedsThem(t *testing.T) {
 
 func TestBegin_AControlPlaneIsNotSparedWhileTheAPIServerOfAnotherIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 1, 1)
+		q := newQueue(t, 1, "1")
 		q.machines["cp-2"].Unmet = map[string]string{"staticPods": "kube-apiserver-cp-2 not ready"}
 		q.ask(t, "cp-1")
 		assert.Empty(t, q.began(time.Minute))
@@ -142,7 +143,7 @@ func TestBegin_AControlPlaneIsNotSparedWhileTheAPIServerOfAnotherIsAway(t *testi
 
 func TestFail_UncordonsAndEndsAllOtherTurnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 3, 1)
+		q := newQueue(t, 3, "1")
 		q.ask(t, "worker-1", "worker-2")
 		require.Equal(t, []string{"worker-1"}, q.began(time.Minute))
 		require.EqualError(t, q.turns["worker-1"].Fail(t.Context(), errors.New("timeout of the task")), "worker-1: timeout of the task")
@@ -170,7 +171,7 @@ func TestFail_LeavesANodeCordonedThatDoesNotRunAsBefore(t *testing.T) {
 		"kubelet is sick": {change: func(f *fake) { f.machines["worker-1"].Services["kubelet"] = Service{State: running, Known: true} }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			q := newQueue(t, 2, 2)
+			q := newQueue(t, 2, "2")
 			q.ask(t, "worker-1")
 			require.Equal(t, []string{"worker-1"}, q.began(time.Minute), name)
 			q.with(func() { one.change(q.fake) })
@@ -186,7 +187,7 @@ func TestFail_LeavesANodeCordonedThatDoesNotRunAsBefore(t *testing.T) {
 
 func TestEnd_OfANodeThatIsNotBackEndsAllOtherTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 2, 1)
+		q := newQueue(t, 2, "1")
 		q.ask(t, "worker-1", "worker-2")
 		require.Equal(t, []string{"worker-1"}, q.began(time.Minute))
 		q.with(func() { q.down["worker-1"] = errors.New("no route") })
@@ -199,7 +200,7 @@ func TestEnd_OfANodeThatIsNotBackEndsAllOtherTurns(t *testing.T) {
 
 func TestBegin_ANodeThatWaitsKeepsNoOtherFromMendingTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 1, 1)
+		q := newQueue(t, 1, "1")
 		q.machines["cp-2"].Services["etcd"] = Service{State: "Failed"}
 		q.ask(t, "cp-1", "cp-2")
 		assert.Equal(t, []string{"cp-2"}, q.began(time.Minute))
@@ -213,7 +214,7 @@ func TestBegin_ANodeThatWaitsKeepsNoOtherFromMendingTheCluster(t *testing.T) {
 func TestBegin_UncordonsWhatAnEarlierRunHasLeftOnceItIsHealthy(t *testing.T) {
 	for _, left := range []string{"worker-2", "cp-2"} {
 		synctest.Test(t, func(t *testing.T) {
-			q := newQueue(t, 2, 1)
+			q := newQueue(t, 2, "1")
 			q.fake.nodes[left] = KubeNode{Unschedulable: true, Ours: true, Boot: "1"}
 			next := map[string]string{"worker-2": "worker-1", "cp-2": "cp-1"}[left]
 			q.ask(t, next)
@@ -228,7 +229,7 @@ func TestBegin_UncordonsWhatAnEarlierRunHasLeftOnceItIsHealthy(t *testing.T) {
 
 func TestBegin_AControlPlaneThatWasOnlyDeclaredIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, 1, 1)
+		q := newQueue(t, 1, "1")
 		q.with(func() {
 			delete(q.fake.nodes, "cp-3")
 			q.members = append(q.members[:2], Member{ID: 9, Name: "cp-4"})

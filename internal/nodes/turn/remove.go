@@ -35,9 +35,11 @@ type Remover interface {
 //
 // A node that is not Ready is not drained: nobody would report that its pods have ended. Nodes of the engine that are not part of the
 // cluster yet do not matter. If the drain fails, the node is schedulable again. After any later error it stays cordoned, and the next
-// Remove goes on with it. Remove one node at a time, and none while another one is in its turn.
-func (e *Engine) Remove(ctx context.Context, from Remover, node Node) error {
+// Remove goes on with it. Workers that leave count as out of service for each other: as many leave at once as may be. Remove no control
+// plane while another node is in its turn.
+func (e *Engine) Remove(ctx context.Context, from Remover, node Node) (err error) {
 	r := &removal{Engine: e, from: from, node: node}
+	defer func() { e.give(node, err != nil) }()
 	if err := r.find(ctx); err != nil {
 		return fmt.Errorf("%s is not removed: %w", node.Name, err)
 	}
@@ -126,22 +128,16 @@ func (r *removal) isOwn(m Member) bool {
 
 // claim waits until the cluster can spare the node for good, and cordons it. A worker that is not Ready is missing already.
 func (r *removal) claim(ctx context.Context) error {
-	err := r.Until(ctx, SpareTimeout, StableFor, r.node.Name+"'s removal",
-		func(ctx context.Context) (string, error) {
-			missing, err := "", error(nil)
-			switch {
-			case r.node.IsControlPlane():
-				missing, err = r.spare(ctx)
-			case r.ready:
-				missing, err = r.spareWorker(ctx, r.node)
-			}
-			if missing == "" && err == nil && r.ready {
-				missing, err = r.forbids(ctx, r.node)
-			}
-			return missing, err
-		})
-	if err != nil {
-		return fmt.Errorf("%s is not removed, because the cluster cannot spare it: %w", r.node.Name, err)
+	leaves := Change{Node: r.node, Leaves: true}
+	if !r.ready {
+		leaves.Awaits = Nothing
+	}
+	if !r.node.IsControlPlane() {
+		if err := r.Engine.claim(ctx, leaves); err != nil {
+			return err
+		}
+	} else if err := r.Until(ctx, SpareTimeout, StableFor, r.node.Name+"'s removal", r.spareForGood); err != nil {
+		return r.refuse(leaves, err)
 	}
 	if r.lost() {
 		return nil
@@ -150,6 +146,14 @@ func (r *removal) claim(ctx context.Context) error {
 		return fmt.Errorf("%s is not removed: %w", r.node.Name, err)
 	}
 	return nil
+}
+
+// spareForGood returns why a control plane cannot be removed now, by etcd and by the checks of the stack file.
+func (r *removal) spareForGood(ctx context.Context) (missing string, err error) {
+	if missing, err = r.spare(ctx); missing == "" && err == nil && r.ready {
+		missing, err = r.forbids(ctx, r.node)
+	}
+	return missing, err
 }
 
 // spare returns why a control plane cannot be removed now; "" if etcd has a quorum with and without it. While its machine lives, all other

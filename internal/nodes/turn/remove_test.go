@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -283,9 +284,44 @@ func TestRemove_AWorkerWaitsUntilTheOthersServe(t *testing.T) {
 		f, nodes := newFake(3)
 		f.nodes["worker-2"] = KubeNode{}
 		require.ErrorContains(t, f.remove(t.Context(), t, nodes, "worker-1"),
-			"worker-1 is not removed, because the cluster cannot spare it: worker-1's removal: gave up after 10m0s (last: worker-2 is not Ready")
+			"worker-1 is not removed, because the cluster cannot spare it: worker-1's turn: gave up after 10m0s (last: worker-2 is not Ready")
 		assert.Empty(t, f.log)
 		f.dies("worker-2")
 		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-2"), "one that is not Ready is missing already")
+	})
+}
+
+func TestRemove_AsManyWorkersLeaveAtOnceAsMayBeOutOfService(t *testing.T) {
+	took := map[cluster.Share]time.Duration{}
+	for _, share := range []cluster.Share{"1", "20%"} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(200)
+			leave, stay := nodes[3:103], append(slices.Clone(nodes[:3]), nodes[103:]...)
+			e := f.engine(t, stay)
+			e.MaxUnavailable = share
+			start, most := time.Now(), 0
+			require.NoError(t, e.InOrder(leave, func(node Node) error {
+				f.with(func() { most = max(most, len(e.taking)) })
+				return e.Remove(t.Context(), f, node)
+			}))
+			took[share] = time.Since(start)
+			assert.LessOrEqual(t, most, share.Of(100))
+			assert.Len(t, f.nodes, len(stay))
+		})
+	}
+	assert.Less(t, took["20%"], took["1"]/10)
+}
+
+func TestRemove_AfterAFailureNoOtherNodeLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(4)
+		f.onEvict = func(Pod) error { return BlockedError{"no"} }
+		e := f.engine(t, nodes[:4])
+		e.MaxUnavailable = "2"
+		err := e.InOrder(nodes[4:], func(node Node) error { return e.Remove(t.Context(), f, node) })
+		require.ErrorContains(t, err, "is not removed")
+		require.Len(t, f.log, 2, "one node was cordoned, and is schedulable again")
+		assert.Equal(t, "un"+f.log[0], f.log[1])
+		assert.Len(t, f.nodes, len(nodes))
 	})
 }

@@ -147,7 +147,7 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 	if err != nil {
 		return "the Kubernetes API does not answer: " + err.Error(), nil
 	}
-	var out []string
+	out := e.leaving(node)
 	for _, other := range e.others(node) {
 		switch at, exists := nodes[other.Name]; {
 		case e.inTurn(other):
@@ -163,8 +163,8 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 			out = append(out, other.Name+" is not Ready")
 		}
 	}
-	if most := e.MaxUnavailable; len(out) >= most {
-		return fmt.Sprintf("%s (maxUnavailable is %d)", list(out), most), nil
+	if len(out) >= e.atOnce() {
+		return fmt.Sprintf("%s (maxUnavailable is %s)", list(out), e.MaxUnavailable), nil
 	}
 	return "", nil
 }

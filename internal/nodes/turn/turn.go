@@ -126,6 +126,7 @@ type Change struct {
 	Node    Node
 	Quiet   bool                                // interrupts no pod: the node is neither cordoned nor drained
 	Awaits  Awaited                             // what must be so before the turn begins
+	Leaves  bool                                // the node is removed
 	Unready bool                                // the Node object was not Ready before, or nobody could say: it need not be so afterwards
 	Drains  bool                                // evict the pods before
 	Reboots bool                                // the node comes back with another boot id

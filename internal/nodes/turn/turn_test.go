@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 func (f *fake) change(nodes []Node, name string) Change {
@@ -113,16 +115,16 @@ func TestTake_TheOnlyControlPlaneIsChanged(t *testing.T) {
 
 func TestTake_KeepsAtMostMaxUnavailableWorkersOutOfService(t *testing.T) {
 	for name, test := range map[string]struct {
-		most    int
+		most    cluster.Share
 		other   KubeNode
 		refused string
 	}{
-		"all others serve":          {1, KubeNode{Ready: true}, ""},
-		"another is not Ready":      {1, KubeNode{}, "worker-2 is not Ready (maxUnavailable is 1)"},
-		"a person has cordoned one": {1, KubeNode{Ready: true, Unschedulable: true}, "worker-2 is cordoned by hand"},
-		"another is left cordoned": {1, KubeNode{Unschedulable: true, Ours: true},
+		"all others serve":          {"1", KubeNode{Ready: true}, ""},
+		"another is not Ready":      {"1", KubeNode{}, "worker-2 is not Ready (maxUnavailable is 1)"},
+		"a person has cordoned one": {"1", KubeNode{Ready: true, Unschedulable: true}, "worker-2 is cordoned by hand"},
+		"another is left cordoned": {"1", KubeNode{Unschedulable: true, Ours: true},
 			"worker-2: an earlier run has left it cordoned, and its Node object is not Ready"},
-		"two may be out of service": {2, KubeNode{}, ""},
+		"two may be out of service": {"2", KubeNode{}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f, nodes := newFake(3)

@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
@@ -18,7 +14,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/slipway-platform/slipway/internal/nodes/live"
-	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -169,26 +164,4 @@ func (c clients) CiliumVersions(ctx context.Context) ([]string, error) {
 		found = append(found, versions.Tag(image))
 	}
 	return found, nil
-}
-
-// Snapshot implements machines.
-func (c clients) Snapshot(ctx context.Context, node turn.Node, spec *Spec, at time.Time) (string, error) {
-	to := spec.Snapshots.Recipients
-	folder, err := snapshot.Folder(spec.Snapshots.Folder)
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return "", err
-	}
-	from, err := c.Talos(node).EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
-	if err != nil {
-		return "", talosapi.Message(err)
-	}
-	defer from.Close() //nolint:errcheck // all is read by then
-	file, err := snapshot.Save(from, filepath.Join(folder, snapshot.Name(spec.Cluster, at, len(to) > 0)), to)
-	if err != nil {
-		return "", err
-	}
-	return file.Path, snapshot.Prune(folder, spec.Cluster, spec.Snapshots.Keep)
 }

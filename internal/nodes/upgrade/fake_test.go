@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ type fake struct {
 	onUpgrade   func(*fakeNode) error // before the installation; nil: succeeds
 	onInstalled func(*fakeNode) error // between the installation and the reboot; nil: succeeds
 	metrics     string
+	etcd        []byte   // snapshot
 	cilium      []string // versions
 	objects     map[string][]unstructured.Unstructured
 	skew        []string // violations of Kubernetes' version skew that were seen
@@ -354,11 +356,11 @@ func (f *fake) Objects(_ context.Context, of schema.GroupVersionResource) ([]uns
 
 func (f *fake) Metrics(context.Context, turn.Node) (string, error) { return f.metrics, nil }
 
-func (f *fake) Snapshot(_ context.Context, of turn.Node, spec *Spec, _ time.Time) (string, error) {
+func (f *fake) EtcdSnapshot(_ context.Context, of turn.Node) (io.ReadCloser, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.did("snapshot of %s", of.Name)
-	return spec.Snapshots.Folder + "/infra.db", nil
+	return io.NopCloser(bytes.NewReader(f.etcd)), nil
 }
 
 // left returns the nodes that are cordoned.

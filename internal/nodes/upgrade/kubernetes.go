@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 )
 
-// upgradeKubernetes upgrades the API servers, then the controller managers and the schedulers, and at last the kubelets, each on one node
-// after the other: the same order as Talos's own `upgrade-k8s`. So no component is ever newer than the API server it talks to. Like there,
-// a kubelet is restarted without a drain: its pods go on.
+// upgradeKubernetes upgrades the API servers, then the controller managers and the schedulers, each on one node after the other, and at
+// last the kubelets in their nodes' turns: the same order as Talos's own `upgrade-k8s`. So no component is ever newer than the API server
+// it talks to. Like there, a kubelet is restarted without a drain: its pods go on.
 func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running []versions.Running) error {
 	if len(plan.Kubernetes) == 0 {
 		return nil
@@ -44,18 +44,20 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 			j.finished(component, node)
 		}
 	}
-	for _, node := range plan.Kubernetes[versions.Kubelet] {
+	return j.engine.InOrder(plan.Kubernetes[versions.Kubelet], func(node turn.Node) error {
 		if err := j.upgradeKubelet(ctx, node, images[node.Name][versions.Kubelet]); err != nil {
 			return err
 		}
 		j.finished(versions.Kubelet, node)
-	}
-	return nil
+		return nil
+	})
 }
 
 func (j *job) finished(component versions.Component, node turn.Node) {
 	done := string(component) + " on " + node.Name
 	j.Say("%s: runs %s", done, j.Kubernetes)
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.report.Kubernetes = append(j.report.Kubernetes, done)
 }
 
@@ -63,7 +65,7 @@ func (j *job) finished(component versions.Component, node turn.Node) {
 // had stops the run before anything is changed.
 func (j *job) pull(ctx context.Context, plan versions.Plan, images map[string]map[versions.Component]string) error {
 	components := append(slices.Clone(versions.StaticPods), versions.Kubelet)
-	return inParallel(len(j.Spec.Nodes), j.Spec.Nodes, func(node turn.Node) error {
+	return turn.InParallel(len(j.Spec.Nodes), j.Spec.Nodes, func(node turn.Node) error {
 		for _, component := range components {
 			if !slices.Contains(plan.Kubernetes[component], node) {
 				continue

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -38,6 +40,7 @@ const (
 type machines interface {
 	turn.Cluster
 	turn.VIPs
+	snapshot.Source
 
 	// Look returns what a node runs.
 	Look(ctx context.Context, node turn.Node) (answer, error)
@@ -62,8 +65,6 @@ type machines interface {
 	CiliumVersions(ctx context.Context) ([]string, error)
 	// Objects returns all objects of a resource; none if the cluster does not know it.
 	Objects(ctx context.Context, of schema.GroupVersionResource) ([]unstructured.Unstructured, error)
-	// Snapshot writes a snapshot of etcd to a file.
-	Snapshot(ctx context.Context, node turn.Node, spec *Spec, at time.Time) (path string, err error)
 }
 
 // answer is what a node says about itself. Without a configuration it says nothing else.
@@ -79,8 +80,10 @@ type job struct {
 	*Spec
 	machines
 	engine *turn.Engine
-	report Report
 	*probe.Progress
+
+	mu     sync.Mutex
+	report Report
 }
 
 // Run upgrades a cluster, for a valid spec with its defaults. It writes to progress what it does and waits for.
@@ -129,10 +132,10 @@ func (j *job) do(ctx context.Context) error {
 	if err := j.engine.Release(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if err := j.snapshot(ctx); err != nil {
+	if j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if err := j.upgradeTalos(ctx, plan.Talos); err != nil {
+	if err := j.engine.InOrder(plan.Talos, func(node turn.Node) error { return j.upgradeNode(ctx, node) }); err != nil {
 		return err
 	}
 	if err := j.upgradeKubernetes(ctx, plan, seen.running()); err != nil {
@@ -151,23 +154,4 @@ func (j *job) release(ctx context.Context) error {
 		return nil
 	}
 	return j.engine.Release(ctx)
-}
-
-// snapshot takes a snapshot of etcd from the first control plane that gives one.
-func (j *job) snapshot(ctx context.Context) error {
-	if j.Snapshots.Folder == "" {
-		return nil
-	}
-	var problems []error
-	for _, node := range j.ControlPlanes() {
-		j.Say("takes a snapshot of etcd from %s", node.Name)
-		path, err := j.Snapshot(ctx, node, j.Spec, j.Started)
-		if err == nil {
-			j.Say("the snapshot is %s", path)
-			j.report.Snapshot = path
-			return nil
-		}
-		problems = append(problems, fmt.Errorf("%s: %w", node.Name, err))
-	}
-	return fmt.Errorf("etcd gives no snapshot: %w", errors.Join(problems...))
 }

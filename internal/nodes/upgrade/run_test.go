@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 )
 
@@ -23,9 +24,11 @@ func only(log []string, word string) []string {
 }
 
 func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	etcd := snapshottest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		f, spec := newFake()
-		spec.Snapshots.Folder = "snapshots"
+		f.etcd, spec.Snapshots.Folder = etcd, "snapshots"
 		report, err := f.run(t, spec)
 		require.NoError(t, err)
 		all := []string{"cp-1", "cp-2", "cp-3", "worker-1", "worker-2"}
@@ -47,7 +50,7 @@ func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *tes
 		assert.Equal(t, want, f.log)
 		assert.Equal(t, all, report.Talos)
 		assert.Len(t, report.Kubernetes, 3*3+5)
-		assert.Equal(t, "snapshots/infra.db", report.Snapshot)
+		assert.FileExists(t, report.Snapshot)
 		assert.Empty(t, f.skew)
 		assert.Zero(t, f.lost)
 		assert.Zero(t, f.silent, "the API server behind the virtual IP was restarted")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/own"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -20,15 +21,8 @@ type Spec struct {
 
 	Checks []cluster.Check `json:"checks,omitempty"` // that must hold before and after each turn
 
-	AllowRemovedAPIs bool      `json:"allowRemovedAPIs,omitempty"` // upgrade although clients use APIs that the new version lacks
-	Snapshots        Snapshots `json:"snapshots"`
-}
-
-// Snapshots says where the snapshot of etcd before an upgrade is kept.
-type Snapshots struct {
-	Folder     string   `json:"folder,omitempty"`     // below ${XDG_STATE_HOME:-~/.local/state}/slipway; "" means that none is taken
-	Keep       int      `json:"keep,omitempty"`       // how many of a cluster are kept; 0 means all
-	Recipients []string `json:"recipients,omitempty"` // age public keys that it is encrypted to; none: not encrypted
+	AllowRemovedAPIs bool           `json:"allowRemovedAPIs,omitempty"` // upgrade although clients use APIs that the new version lacks
+	Snapshots        snapshot.Place `json:"snapshots"`                  // for the one that is taken before the upgrade
 }
 
 // Longest returns how long a run may take: the time for the images and the control planes, and for each node a turn of every kind.

@@ -3,57 +3,9 @@ package upgrade
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
-
-// upgradeTalos upgrades nodes in their turns: control planes one after the other, and then as many workers at once as may be out of
-// service. After the first failure, no further node begins.
-func (j *job) upgradeTalos(ctx context.Context, nodes []turn.Node) error {
-	var workers []turn.Node
-	for _, node := range nodes {
-		if !node.IsControlPlane() {
-			workers = append(workers, node)
-			continue
-		}
-		if err := j.upgradeNode(ctx, node); err != nil {
-			return err
-		}
-	}
-	return inParallel(min(j.MaxUnavailable, len(workers)), workers, func(node turn.Node) error { return j.upgradeNode(ctx, node) })
-}
-
-// inParallel calls do for all nodes in their order, at most so many at once. It returns the errors, and begins nothing after the first one.
-func inParallel(most int, nodes []turn.Node, do func(turn.Node) error) error {
-	var mu sync.Mutex
-	var problems []error
-	next := func() (turn.Node, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(nodes) == 0 || len(problems) > 0 {
-			return turn.Node{}, false
-		}
-		node := nodes[0]
-		nodes = nodes[1:]
-		return node, true
-	}
-	var all sync.WaitGroup
-	for range most {
-		all.Go(func() {
-			for node, ok := next(); ok; node, ok = next() {
-				if err := do(node); err != nil {
-					mu.Lock()
-					problems = append(problems, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	all.Wait()
-	return join(problems)
-}
 
 // upgradeNode upgrades one node. Before 1.13, Talos drains a node itself, but goes on after some minutes whatever the PodDisruptionBudgets
 // say; a node that is drained already has nothing left to drain.
@@ -76,6 +28,8 @@ func (j *job) upgradeNode(ctx context.Context, node turn.Node) error {
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
 	j.Say("%s: runs Talos %s", node.Name, j.Talos)
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.report.Talos = append(j.report.Talos, node.Name)
 	return nil
 }
@@ -105,16 +59,4 @@ func (j *job) upgraded(boot string, machine turn.Machine) (string, error) {
 	}
 	return "", fmt.Errorf("Talos rolled back: the machine has rebooted and runs %s again, not %s; talosctl dmesg may say why",
 		machine.Version, j.Talos)
-}
-
-// join returns the errors as one, a line each.
-func join(problems []error) error {
-	if len(problems) == 0 {
-		return nil
-	}
-	var lines []string
-	for _, problem := range problems {
-		lines = append(lines, problem.Error())
-	}
-	return fmt.Errorf("%s", strings.Join(lines, "\n"))
 }

@@ -3,12 +3,9 @@ package upgrade
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -60,7 +57,6 @@ type node struct {
 	upgraded *machine.UpgradeRequest
 	pulled   []*machine.ImagePullRequest
 	rebooted int
-	snapshot []byte
 	booted   string            // boot entry; "" without UEFI
 	files    map[string]string // by path
 	lifecycle
@@ -154,10 +150,6 @@ func (n *node) Upgrade(_ context.Context, in *machine.UpgradeRequest) (*machine.
 func (n *node) ImagePull(_ context.Context, in *machine.ImagePullRequest) (*machine.ImagePullResponse, error) {
 	n.pulled = append(n.pulled, in)
 	return &machine.ImagePullResponse{Messages: []*machine.ImagePull{{}}}, nil
-}
-
-func (n *node) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, out machine.MachineService_EtcdSnapshotServer) error {
-	return out.Send(&common.Data{Bytes: n.snapshot})
 }
 
 // serve starts a node, which asks for client certificates once it is configured, and returns clients of it.
@@ -315,22 +307,4 @@ func TestClients_KnowAnInstallationThatHasNotBooted(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, one.want, installed, "%+v", one)
 	}
-}
-
-func TestClients_KeepTheDeclaredNumberOfSnapshots(t *testing.T) {
-	data := make([]byte, 4096)
-	binary.LittleEndian.PutUint32(data[16:], 0xED0CDAED)
-	sum := sha256.Sum256(data)
-	c, at := serve(t, &node{snapshot: append(data, sum[:]...)}, true)
-	home := t.TempDir()
-	t.Setenv("XDG_STATE_HOME", home)
-	spec := &Spec{Target: turn.Target{Cluster: "infra"}, Snapshots: Snapshots{Folder: "snapshots", Keep: 2}}
-	for i := range 3 {
-		path, err := c.Snapshot(t.Context(), at, spec, time.Now().Add(time.Duration(i)*time.Hour))
-		require.NoError(t, err)
-		assert.FileExists(t, path)
-	}
-	files, err := os.ReadDir(home + "/slipway/snapshots")
-	require.NoError(t, err)
-	assert.Len(t, files, 4, "two snapshots and their checksums")
 }

@@ -1,0 +1,68 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+// source has what each control plane sends.
+type source map[string][]byte
+
+func (s source) EtcdSnapshot(_ context.Context, node turn.Node) (io.ReadCloser, error) {
+	data, answers := s[node.Name]
+	if !answers {
+		return nil, errors.New("connection refused")
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+var target = turn.Target{Cluster: "infra", Nodes: []turn.Node{
+	{Name: "worker-1", Role: cluster.Worker}, {Name: "cp-1", Role: cluster.ControlPlane}, {Name: "cp-2", Role: cluster.ControlPlane},
+}}
+
+func TestPlace_KeepsTheDeclaredNumberOfSnapshots(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", home)
+	place := snapshot.PlaceOf(cluster.Snapshots{Folder: "snapshots", Keep: 2})
+	for i := range 3 {
+		path, err := place.Take(t.Context(), source{"cp-1": snapshottest.New(t)}, target, time.Now().Add(time.Duration(i)*time.Hour), t.Logf)
+		require.NoError(t, err)
+		assert.FileExists(t, path)
+	}
+	files, err := os.ReadDir(home + "/slipway/snapshots")
+	require.NoError(t, err)
+	assert.Len(t, files, 4, "two snapshots and their checksums")
+}
+
+func TestPlace_TakesTheSnapshotOfTheNextControlPlaneIfOneSendsNoneOrHalfOfIt(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	place, whole := snapshot.Place{Folder: "snapshots"}, snapshottest.New(t)
+	path, err := place.Take(t.Context(), source{"cp-1": whole[:100], "cp-2": whole}, target, time.Now(), t.Logf)
+	require.NoError(t, err)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, whole, data)
+
+	_, err = place.Take(t.Context(), source{"cp-1": whole[:100]}, target, time.Now().Add(time.Hour), t.Logf)
+	require.ErrorContains(t, err, "etcd gives no snapshot: cp-1: the snapshot is damaged")
+	require.ErrorContains(t, err, "cp-2: connection refused")
+}
+
+func TestPlace_WithoutAFolderTakesNone(t *testing.T) {
+	path, err := snapshot.Place{}.Take(t.Context(), source{}, target, time.Now(), t.Logf)
+	require.NoError(t, err)
+	assert.Empty(t, path)
+}
