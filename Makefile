@@ -91,6 +91,11 @@ lifecycle: tools ## Upgrades and other changes of a running cluster under load, 
 minors: tools kube-1.35 kube-1.37 ## A cluster under load, from Talos 1.12 to 1.14 and Kubernetes 1.35 to 1.37, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestMinors'
 
+.PHONY: brackets
+brackets: export SLIPWAY_LAB_PROXMOX = older
+brackets: tools ## The whole chain and the changes of a cluster with the older Proxmox plugin (about 50 minutes)
+	$(LAB_TESTS) -tags e2e -timeout 90m -run '^Test(Chain|Lifecycle_AClusterUnderLoadIsChangedInTurns)$$'
+
 # One machine in QEMU without KVM: it takes two cores and 6 GiB of memory, and should run alone.
 .PHONY: real-talos
 real-talos: tools ## One machine that boots the real Talos in QEMU, up to a registered node, in a lab (about 20 minutes; needs QEMU)

@@ -5,19 +5,23 @@ package diagnostics
 import (
 	"regexp"
 	"strings"
+
+	"github.com/slipway-platform/slipway/lab/tools"
 )
 
 // message is a kind of message that a successful run prints although nothing is wrong.
 type message struct {
 	pattern *regexp.Regexp // matches the whole message
 	why     string         // why it is printed, and why it does not matter
+
+	only func() bool // whether it is known in this lab; nil: in each
 }
 
-// known are the messages that every run may print. The list is short on purpose: each is seen by users, too.
+// known are the messages that a run may print. The list is short on purpose: each is seen by users, too.
 var known = []message{
 	{
 		regexp.MustCompile(`^warning: [a-zA-Z.]+\.version: \S+ (of .* (has been|is) out of support|is not tested with Kubernetes )[^\n]*$`),
-		"`up` warns of releases that are out of support and of pairs that nobody has tested. The lab rehearses such releases, too.",
+		"`up` warns of releases that are out of support and of pairs that nobody has tested. The lab rehearses such releases, too.", nil,
 	},
 	{
 		regexp.MustCompile(`(?s)^error: Detected that \S+/pulumi-resource-\w+ exited prematurely\.\s*` +
@@ -26,8 +30,9 @@ var known = []message{
 			`(\s*level=DEBUG msg=(Request|Response) id=\d+ [^\n]*|\s*[IW]\d{4} [^\n]*)*\s*)?$`),
 		"The older Proxmox plugin of the lab ignores the signal to end once it has asked a guest agent for addresses. Pulumi from 3.247 on " +
 			"closes the plugins one after the other within five seconds, and reports those that come after it. " +
-			"docs/troubleshooting.md tells users. Of what the plugin has printed, only the Kubernetes plugin's requests to OCI " +
-			"registries, which Helm logs, and what its client notes or warns of are known; an error and a panic are not.",
+			"Of what the plugin has printed, only the Kubernetes plugin's requests to OCI registries, which Helm logs, and what its " +
+			"client notes or warns of are known; an error and a panic are not.",
+		tools.OlderProxmox,
 	},
 }
 
@@ -93,7 +98,7 @@ func Unexpected(output string, expected ...*regexp.Regexp) []string {
 
 func explained(text string, expected []*regexp.Regexp) bool {
 	for _, message := range known {
-		if message.pattern.MatchString(text) {
+		if message.pattern.MatchString(text) && (message.only == nil || message.only()) {
 			return true
 		}
 	}

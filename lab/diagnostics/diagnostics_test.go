@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/slipway-platform/slipway/lab/tools"
 )
 
 // The end of a run that created everything. The second error is that of a plugin that crashed.
@@ -31,7 +33,15 @@ Resources:
 Duration: 1m4s
 `
 
+func TestUnexpected_APluginThatDoesNotEndIsKnownOfTheOlderProxmoxPluginOnly(t *testing.T) {
+	whole := strings.Replace(run, "MORE\n", "", 1)
+	assert.Len(t, Unexpected(whole), 3)
+	t.Setenv(tools.ProxmoxVariable, "older")
+	assert.Empty(t, Unexpected(whole))
+}
+
 func TestUnexpected_FindsNothingInARunWithTheKnownErrorsOnly(t *testing.T) {
+	t.Setenv(tools.ProxmoxVariable, "older")
 	const requests = `level=DEBUG msg=Request id=0 url=https://ghcr.io/v2/x header="   \"Accept\": \"a\"\n"
     level=DEBUG msg=Response id=0 status="200 OK" body="{}"
 `
@@ -47,6 +57,7 @@ func TestUnexpected_FindsNothingInARunWithTheKnownErrorsOnly(t *testing.T) {
 }
 
 func TestUnexpected_FindsWhatIsListedBelowDiagnostics(t *testing.T) {
+	t.Setenv(tools.ProxmoxVariable, "older")
 	for more, want := range map[string]string{
 		"    panic: runtime error: index out of range\n\n": "error: Detected that /home/u/.pulumi/plugins/resource-talos-v0.7.1/" +
 			"pulumi-resource-talos exited prematurely.\nThis is *always* a bug in the provider. Please report the issue to the provider author " +

@@ -59,7 +59,7 @@ var Table = []Tool{
 exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		CPU: 45 * time.Second,
 	},
-	proxmoxPlugin(os.Getenv(ProxmoxVariable)),
+	proxmoxPlugin(OlderProxmox()),
 	{
 		Name: "talos", Plugin: "talos", Binary: "pulumi-resource-talos", Version: "0.7.1",
 		Folder: "bridged", Package: "./talos",
@@ -275,14 +275,17 @@ func minorOf(version string) string { return strings.TrimPrefix(semver.MajorMino
 // two that can be had: with "older", the lab runs the one before it; otherwise, the one after it, which is nearer.
 const ProxmoxVariable = "SLIPWAY_LAB_PROXMOX"
 
-func proxmoxPlugin(choice string) Tool {
+// OlderProxmox tells whether the older provider is selected.
+func OlderProxmox() bool { return os.Getenv(ProxmoxVariable) == "older" }
+
+func proxmoxPlugin(older bool) Tool {
 	tool := Tool{
 		Name: "proxmoxve", Plugin: "proxmoxve", Binary: "pulumi-resource-proxmoxve", Version: "7.13.0", Package: ".",
 		Module: "github.com/bpg/terraform-provider-proxmox", ModuleVersion: "v0.111.1",
 		LDFlags: []string{"-s", "-w", "-X", "main.version=7.13.0"},
 		CPU:     2 * time.Minute,
 	}
-	if choice == "older" {
+	if older {
 		tool.ModFile, tool.ModuleVersion, tool.CPU = "older.mod", "v0.66.0", 3*time.Minute
 	}
 	return tool

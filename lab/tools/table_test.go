@@ -50,7 +50,7 @@ func TestTable_NamesAndPluginsAreUnique(t *testing.T) {
 }
 
 func TestTable_EveryFolderPinsTheDeclaredModule(t *testing.T) {
-	for _, tool := range slices.Concat([]Tool{proxmoxPlugin("older"), proxmoxPlugin("")}, every()) {
+	for _, tool := range slices.Concat([]Tool{proxmoxPlugin(true), proxmoxPlugin(false)}, every()) {
 		path := filepath.Join(tool.folder(), tool.modFile())
 		f := parseGoMod(t, path)
 		if want := "github.com/slipway-platform/slipway/lab/tools/" + tool.folder(); f.Module.Mod.Path != want {
@@ -105,11 +105,11 @@ func TestTable_NoFolderIsForgotten(t *testing.T) {
 
 // Without a part of the declaration in the key, one of the two would be taken for the other.
 func TestTable_BothProxmoxPluginsHaveTheirOwnBuild(t *testing.T) {
-	older, err := key("go", ".", proxmoxPlugin("older"))
+	older, err := key("go", ".", proxmoxPlugin(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	newer, err := key("go", ".", proxmoxPlugin(""))
+	newer, err := key("go", ".", proxmoxPlugin(false))
 	if err != nil || older == newer {
 		t.Errorf("key %s of both, %v", newer, err)
 	}
