@@ -15,16 +15,20 @@ import (
 
 var update = flag.Bool("update", false, "write the table of releases into the document")
 
-// The table of releases is written once, in Go. The document shows it between two comments.
-func TestDocument_HasTheTableOfReleases(t *testing.T) {
-	const file, from, to = "../../docs/versions.md", "<!-- releases -->\n", "<!-- end of releases -->\n"
+// The tables are written once, in Go. The document shows each between two comments.
+func TestDocument_HasTheTablesOfPinsAndReleases(t *testing.T) {
+	const file = "../../docs/versions.md"
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), from)
-	require.True(t, found)
-	_, after, found := strings.Cut(rest, to)
-	require.True(t, found)
-	want := before + from + table() + to + after
+	want := string(text)
+	for name, content := range map[string]string{"pins": pinTable(t), "releases": table()} {
+		from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
+		before, rest, found := strings.Cut(want, from)
+		require.True(t, found)
+		_, after, found := strings.Cut(rest, to)
+		require.True(t, found)
+		want = before + from + content + to + after
+	}
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(want), 0o600))
 		return
