@@ -27,6 +27,8 @@ func TestFlux_RefusesOptionsThatDoNotFit(t *testing.T) {
 			f.Version, f.Components = "2.6.4", append(f.Components, "source-watcher")
 		}, []string{"gitops.flux.components: has source-watcher, which Flux 2.6.4 does not have; " +
 			"remove it, or write gitops.flux.version 2.7.0 or newer"}},
+		"a release that the operator does not know": {func(f *cluster.Flux, _ *cluster.Cluster) { f.Version = "2.10.x" }, []string{
+			"gitops.flux.version: 2.10.x does not go with flux-operator 0.59.0, which takes Flux 2.2 to 2.9; change one of the two"}},
 		"an account of tenants without tenants": {func(f *cluster.Flux, _ *cluster.Cluster) { f.TenantServiceAccount = "flux" }, []string{
 			"gitops.flux.tenantServiceAccount: flux is for tenants, and gitops.flux.multitenant is false; " +
 				"remove it, or write gitops.flux.multitenant: true"}},
@@ -43,8 +45,12 @@ func TestFlux_RefusesOptionsThatDoNotFit(t *testing.T) {
 	}
 }
 
+func TestFlux_ALaterOperatorMayKnowALaterRelease(t *testing.T) {
+	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) { c.GitOps.Operator.Version, c.GitOps.Flux.Version = "0.60.0", "2.10.0" }))
+}
+
 func TestFlux_RangesAndOptionsThatFitAreValid(t *testing.T) {
-	for _, version := range []string{"2.x", "2.6.x", "2.*", "2.10.0", "2.9.0-rc.1", "3.x"} {
+	for _, version := range []string{"2.x", "2.6.x", "2.*", "2.9.0-rc.1", "3.x"} {
 		assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
 			flux := &c.GitOps.Flux
 			flux.Version, flux.Multitenant, flux.TenantServiceAccount = version, true, "flux"

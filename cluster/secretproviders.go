@@ -268,8 +268,7 @@ func (e ExternalSecrets) advise(findings *Findings) {
 	const section = "secrets.onepassword.operator"
 	if olderThan(e.Version, 1, 1) { // the chart of 1.1.0 is the first with images of ghcr.io
 		findings.Found(section+".version", "raise it; the default is "+SecretProviders{}.operator().Version,
-			"%s has had no support since November 2025 at the latest, and its chart takes the images from oci.external-secrets.io, "+
-				"which the project gave up", e.Version)
+			"the chart %s takes the images from oci.external-secrets.io, which the project gave up", e.Version)
 	}
 	values, _ := e.Values.Tree()
 	if replicas, _ := values["replicaCount"].(float64); replicas > 1 && values["leaderElect"] != true {

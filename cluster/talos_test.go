@@ -32,3 +32,11 @@ func TestCluster_KeepsTheKernelParametersThatItsNetworkNeeds(t *testing.T) {
 func TestFirstDisk_IsTheDefaultOfTheInstallDisk(t *testing.T) {
 	assert.Equal(t, cluster.FirstDisk, cluster.New("infra").Talos.InstallDisk)
 }
+
+// A file without the key keeps the contract that its machines were made with: a later default would rewrite the configuration of every
+// machine at once, in a run that was for something else.
+func TestTalos_TheContractOfAFileWithoutTheKeyIsTheFirstOneForEver(t *testing.T) {
+	var talos cluster.Talos
+	cluster.SetDefaults(&talos)
+	assert.Equal(t, cluster.TalosContract("v1.12"), talos.Contract)
+}

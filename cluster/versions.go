@@ -14,6 +14,9 @@ import (
 func (c *Cluster) checkVersions(findings *Findings) {
 	talosIsKnown(c.Talos.Version, findings)
 	refusePair(findings, releases.Talos, c.Talos.Version, releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version)
+	if flux := c.GitOps.Flux.Version; c.GitOps.Enabled && exact.MatchString(flux) {
+		refusePair(findings, releases.FluxOperator, c.GitOps.Operator.Version, releases.Flux, "gitops.flux.version", flux)
+	}
 	gatewayAPIFitsCilium(c.CRDs.GatewayAPI, c.Cilium, findings)
 	certManagerFitsItsCRDs(c.CRDs.CertManager, c.CertManager, findings)
 }
@@ -74,6 +77,9 @@ func (c *Cluster) pinned() []pin {
 	}
 	if !c.CRDs.Rook.Skip && c.Storage.Role != StorageNone {
 		all = append(all, pin{releases.Rook, "crds.rook.version", c.CRDs.Rook.Version})
+	}
+	if c.Providers.OnePassword != nil {
+		all = append(all, pin{releases.ExternalSecrets, "secrets.onepassword.operator.version", c.Providers.OnePassword.Operator.Version})
 	}
 	return slices.DeleteFunc(all, func(one pin) bool { return !exact.MatchString(one.version) })
 }

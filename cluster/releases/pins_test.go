@@ -98,7 +98,7 @@ func pinTable(t *testing.T) string {
 	t.Helper()
 	found, tree := pinned(t)
 	var text strings.Builder
-	text.WriteString("\n| | Slipway pins | supported until | the lab runs | compared with its sources by |\n| --- | --- | --- | --- | --- |\n")
+	text.WriteString("\n| | Slipway pins | supported until, or as | the lab runs | compared with its sources by |\n| --- | --- | --- | --- | --- |\n")
 	for _, one := range pins {
 		version := found[one.dep]
 		if one.dep == "" {
@@ -133,5 +133,5 @@ func until(t *testing.T, name, version string) string {
 	case ends >= 0:
 		return release.Notes[ends]
 	}
-	return "while it is in " + releases.All[at].Policy
+	return releases.All[at].Policy
 }

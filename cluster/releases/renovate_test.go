@@ -18,6 +18,7 @@ import (
 var packages = map[string]string{
 	releases.Talos.Name: "siderolabs/talos", releases.Kubernetes.Name: "kubernetes/kubernetes",
 	releases.Cilium.Name: "cilium", releases.GatewayAPI.Name: "kubernetes-sigs/gateway-api",
+	releases.FluxOperator.Name: "ghcr.io/controlplaneio-fluxcd/charts/flux-operator", releases.Flux.Name: "fluxcd/flux2",
 }
 
 // rules are what renovate.json says of packages: the last rule that matches a package decides.
@@ -104,7 +105,7 @@ func TestRenovate_ProposesTheNewestReleasesThatGoTogetherInOneChange(t *testing.
 			assert.Equal(t, group, otherGroup, "renovate.json: groups of %s and %s", project.Name, fit.Project)
 		}
 	}
-	assert.Equal(t, 2, pairs)
+	assert.Equal(t, 3, pairs)
 }
 
 // Renovate changes what it finds: a version of a stack file that stayed behind would be refused.

@@ -79,6 +79,14 @@ var (
 		},
 	}
 
+	// FluxOperator installs Flux, of the releases in its own config/data/flux: 0.59.0 has 2.2.3 to 2.9.5.
+	FluxOperator = Project{
+		Name:   "flux-operator",
+		Policy: "the newest release",
+		Source: "https://fluxoperator.dev/docs/guides/upgrade/", Rolling: true,
+		Minors: []Minor{{Minor: "0.59", With: []Fit{{"Flux", "2.2", "2.9", true}}}},
+	}
+
 	// Rook operates Ceph.
 	Rook = Project{
 		Name:   "Rook",
@@ -114,5 +122,5 @@ var (
 	}
 
 	// All are the projects in the order in which a cluster gets them.
-	All = []Project{Talos, Kubernetes, Cilium, GatewayAPI, Flux, Rook, CertManager, ExternalSecrets}
+	All = []Project{Talos, Kubernetes, Cilium, GatewayAPI, FluxOperator, Flux, Rook, CertManager, ExternalSecrets}
 )
