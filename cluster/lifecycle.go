@@ -13,6 +13,8 @@ type Lifecycle struct {
 	AllowRemovedAPIs bool `json:"allowRemovedAPIs" example:"true"`
 	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.
 	AllowEvenControlPlanes bool `json:"allowEvenControlPlanes" example:"true"`
+	// Time before which no node may have booted. `up` reboots each that has, in its turn: declare the present time to reboot all nodes.
+	BootedSince string `json:"bootedSince" form:"time" example:"\"2026-11-26T10:00:00Z\""`
 	// Generations of the certificate authorities (CAs). A higher number makes `up` replace a CA.
 	CertificateAuthorities CertificateAuthorities `json:"certificateAuthorities"`
 	// Snapshots of etcd, of which `up` takes one before each upgrade, each removal of a control plane and each new CA.
@@ -41,8 +43,8 @@ type CertificateAuthorities struct {
 	// higher one replaces the CA on all nodes, without a reboot, and restarts every workload whose pods use the Kubernetes API: see [new
 	// CAs](operations.md#certificates-of-clients-and-cas). It never goes down.
 	Kubernetes int `json:"kubernetes" range:"1-100" default:"1" example:"2"`
-	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Those of them that use the Kubernetes API lose it, until they
-	// are restarted by somebody else.
+	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Pods there that use the Kubernetes API lose it until you
+	// restart them.
 	LeaveNamespaces []string `json:"leaveNamespaces" items:"1-" example:"[databases]"`
 }
 

@@ -216,8 +216,8 @@ func (c *Cluster) adviseStorageVault(findings *Findings) {
 	}
 }
 
-// storage checks what a provider of storage and a consumer of it must declare. A consumer that runs loses its data without its provider;
-// a provider that runs without storage for others has it after its next up.
+// storage checks what a provider of storage and a consumer of it must declare. A running consumer loses its data without its provider. A
+// stack that becomes a provider offers storage after its next run.
 func (c comparison) storage() {
 	own, other := c.own.Storage, c.other.Storage
 	consumes := own.Role == StorageConsumer && own.Provider == c.other.Stack

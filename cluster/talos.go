@@ -10,7 +10,7 @@ import (
 
 // Talos is the operating system of the machines.
 type Talos struct {
-	// Version of Talos Linux. A later one upgrades the machines that run, one after the other.
+	// Version of Talos Linux. A later version upgrades the running nodes, one at a time.
 	//
 	// renovate: datasource=github-releases depName=siderolabs/talos
 	Version string `json:"version" form:"talos-release" default:"v1.14.6"`

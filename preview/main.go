@@ -236,7 +236,7 @@ func useCharts(both [][]checkout.Stack) {
 }
 
 // prepare builds the program of a side. Without one, it returns what takes the place of the outcome: a change that does not compile has
-// problems; of the base, which the change may mend, it is only said.
+// problems; of the base, which the change may fix, it is only said.
 func prepare(
 	ctx context.Context, o options, side, checkout string, secrets config.Placeholders, log io.Writer,
 ) (project *program.Project, unrun report.Program, err error) {

@@ -84,7 +84,7 @@ func TestRun_AChangeThatDoesNotCompileFails(t *testing.T) {
 	assert.NotContains(t, comment, "Nothing changes")
 }
 
-// The change may be what mends it.
+// The change may be what fixes it.
 func TestRun_ABaseThatDoesNotCompileIsANote(t *testing.T) {
 	code, comment, stdout, stderr := preview(t, checkoutOf(t, doesNot, compiles))
 	assert.Equal(t, fine, code, stderr)

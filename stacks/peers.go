@@ -12,9 +12,9 @@ import (
 const readStackOutputs = "pulumi:pulumi:readStackOutputs"
 
 // compareRunning compares the stack with all other stacks of the checkout as they run, before anything is registered. A stack that does
-// not exist, or was destroyed, has no outputs: it is compared when it comes up. Its stack file may say what its next up will change, so a
-// difference between both is a warning only; what collides with this stack is an error, and so is a stack that this one names and that
-// cannot be read.
+// not exist, or was destroyed, has no outputs: it is compared when it comes up. The stack file may declare what the next run changes, so a
+// difference to the outputs is a warning. A collision with this stack is an error, and so is a stack that this one names and that cannot be
+// read.
 func (c *chain) compareRunning() error {
 	var findings cluster.Findings
 	for _, stack := range c.beside {

@@ -22,6 +22,7 @@ const (
 	maxDuration = 24 * time.Hour
 	longest     = "24h" // maxDuration
 
+	timePattern     = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$`
 	quantityPattern = `^[1-9][0-9]{0,8}(MiB|GiB|TiB)$`
 )
 
@@ -36,6 +37,16 @@ var (
 )
 
 var sizeForms = []Form{
+	{
+		Name: "time", What: "a time", Words: "time, as in RFC 3339", Example: "2026-11-26T10:00:00Z", Pattern: timePattern,
+		remedy: "write date, time and zone, such as 2026-11-26T10:00:00Z",
+		check: func(value string) *Fault {
+			if _, err := time.Parse(time.RFC3339, value); err != nil {
+				return wrong()
+			}
+			return nil
+		},
+	},
 	{
 		Name: "share", What: "a number or a share", Words: "number, 1 to 1000, or 1% to 100%", Example: "10%",
 		Pattern: shareForm.String(), check: matches(shareForm), remedy: "write a number from 1 to 1000, or a share from 1% to 100%",

@@ -199,7 +199,7 @@ func TestMesh_NamesWhatKeepsKvstoremeshFromAPeer(t *testing.T) {
 	assert.Equal(t, exitUnhealthy, code, progress)
 	require.Len(t, report.Problems, 1, "the agents only wait: %+v", report.Problems)
 	assert.Equal(t, "is not connected: Cannot establish TCP connection to apps.mesh.cilium.io:2379: dropped, although its address answers "+
-		"to this machine", report.Problems[0].Reason)
+		"to this computer", report.Problems[0].Reason)
 	assert.Equal(t, []string{
 		"status: Waiting for initial connection to be established",
 		"Cannot establish TCP connection to apps.mesh.cilium.io:2379: dropped",

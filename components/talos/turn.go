@@ -131,7 +131,7 @@ func (t *turns) begin(ctx context.Context, urn string, node turn.Node, planned p
 }
 
 // actAlone makes the part of a change that comes before the update, on a node of a cluster that does not run, and waits until the node has
-// rebooted: what is broken may be what the change mends.
+// rebooted: what is broken may be what the change fixes.
 func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 	if change.Act == nil {
 		return nil
@@ -346,7 +346,7 @@ func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) tur
 	nodes, err := on.Nodes(ctx)
 	change := turn.Change{Node: node, Quiet: true, Awaits: turn.OthersWell, Unready: err != nil || !nodes[node.Name].Ready}
 	if machine, err := on.Machine(ctx, node); err == nil && machine.Problem() != "" {
-		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may mend it: %s", node.Name, machine.Problem()))
+		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may fix it: %s", node.Name, machine.Problem()))
 		change.Awaits = turn.Nothing
 	}
 	change.Check = turn.Follows(on.StaticPods, node)
@@ -387,7 +387,7 @@ func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, conf
 }
 
 // restartsPods plans a change for which the kubelet starts static pods again: the API server of this control plane is away meanwhile. If
-// its static pods are not well already, the change may be what mends them.
+// its static pods are not well already, the change may be what fixes them.
 func (t *turns) restartsPods(ctx context.Context, on access, node turn.Node, part string) turn.Change {
 	change := t.keepsRunning(ctx, on, node)
 	change.Check = turn.Follows(on.StaticPods, node)
@@ -396,7 +396,7 @@ func (t *turns) restartsPods(ctx context.Context, on access, node turn.Node, par
 		problem = err.Error()
 	}
 	if problem != "" {
-		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may mend it: %s", node.Name, problem))
+		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may fix it: %s", node.Name, problem))
 		change.Awaits = turn.Nothing
 		return change
 	}

@@ -2,6 +2,7 @@ package talos
 
 import (
 	"slices"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
@@ -18,7 +19,8 @@ import (
 
 // upgrade brings the nodes of a running cluster to the declared versions of Talos and Kubernetes and to the declared extensions, one after
 // the other. It comes after the machines, and before any machine configuration is applied: a configuration alone installs no Talos, and
-// starts another Kubernetes on all nodes at once. On a new cluster it does nothing. A preview shows the versions that change.
+// starts another Kubernetes on all nodes at once. On a new cluster it does nothing. A preview shows the versions that change. It also
+// reboots the nodes that have booted before a declared time.
 func (r *registrar) upgrade(
 	ctx *pulumi.Context, talosconfig, schematic, installer pulumi.StringOutput, made []machines.Machine,
 ) (pulumi.Resource, error) {
@@ -27,10 +29,19 @@ func (r *registrar) upgrade(
 	for _, machine := range made {
 		after = append(after, machine.Resource)
 	}
+	since, _ := time.Parse(time.RFC3339, declared.BootedSince) // its form is checked
+	triggers := pulumi.Array{
+		pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
+		pulumi.Map{"extensions": schematic},
+		pulumi.Map{"kubernetes": pulumi.String(r.Kubernetes.Version)},
+	}
+	if declared.BootedSince != "" {
+		triggers = append(triggers, pulumi.Map{"bootedSince": pulumi.String(declared.BootedSince)})
+	}
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
 			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes},
-			TurnLimits: declared.TurnLimits, Checks: r.Checks, AllowRemovedAPIs: declared.AllowRemovedAPIs, Installer: installer,
+			TurnLimits: declared.TurnLimits, Checks: r.Checks, BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs, Installer: installer,
 			Releases: versions.Releases{
 				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
 				Cilium: versions.Cilium{
@@ -46,10 +57,6 @@ func (r *registrar) upgrade(
 			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: upgrade.Longest(len(nodes), declared.TurnLimits),
 			Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
 		},
-		Triggers: pulumi.Array{
-			pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
-			pulumi.Map{"extensions": schematic},
-			pulumi.Map{"kubernetes": pulumi.String(r.Kubernetes.Version)},
-		},
+		Triggers: triggers,
 	}, r.Component)
 }

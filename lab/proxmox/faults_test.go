@@ -127,7 +127,7 @@ func TestFault_AWrongMACIsInTheGuestAndInTheConfiguration(t *testing.T) {
 	assert.Equal(t, wrong, w.board.last(t).hw.NICs[0].MAC, "it stays the same one")
 
 	w.faults.Clear()
-	assert.Equal(t, wrong, read(), "nothing mends a configuration but an edit")
+	assert.Equal(t, wrong, read(), "nothing fixes a configuration but an edit")
 	require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", url.Values{"net0": {recorded(t).Get("net0")}}).code)
 	w.reboot(machinePath)
 	assert.Equal(t, declared, w.board.last(t).hw.NICs[0].MAC)

@@ -25,6 +25,7 @@ type boot struct {
 	site     *Site
 	log      *slog.Logger
 	id       string // as in /proc/sys/kernel/random/boot_id
+	began    time.Time
 	disk     *vm.Disk
 	iso      *vm.Image
 	halts    bool // the image finds Talos on a disk
@@ -82,7 +83,7 @@ type boot struct {
 
 func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 	b := &boot{
-		m: m, site: m.site, log: m.log, id: uuid.NewString(), disk: disk, iso: iso,
+		m: m, site: m.site, log: m.log, id: uuid.NewString(), began: time.Now(), disk: disk, iso: iso,
 		events: newEventLog(), kmsg: newLogBuffer(), requests: make(chan *sequence, 1), applied: make(chan config.Provider, 1),
 		stage: StageBooting, static: map[string]*staticPod{},
 	}

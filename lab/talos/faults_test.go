@@ -275,7 +275,7 @@ func TestBoot_TheBootOrderIsNotLookedAtBeforeTheFirmwareRuns(t *testing.T) {
 	guest = w.site.PowerOn(hw)
 	halts(11)
 
-	guest.PowerOff() // the order is mended
+	guest.PowerOff() // the order is fixed
 	hw.BootOrder = []string{"scsi0", "ide3"}
 	guest = w.site.PowerOn(hw)
 	w.stage(11, talos.StageRunning)

@@ -30,6 +30,11 @@ func (s *machinedServer) Memory(context.Context, *emptypb.Empty) (*machine.Memor
 	return &machine.MemoryResponse{Messages: []*machine.Memory{{Meminfo: &machine.MemInfo{Memtotal: total}}}}, nil
 }
 
+// SystemStat returns when the machine has booted; the rest is not modelled.
+func (s *machinedServer) SystemStat(context.Context, *emptypb.Empty) (*machine.SystemStatResponse, error) {
+	return &machine.SystemStatResponse{Messages: []*machine.SystemStat{{BootTime: uint64(s.b.began.Unix())}}}, nil //nolint:gosec // after 1970
+}
+
 // Read returns the content of the few files that the lab's clients read, and of those that the configuration writes. Other files are not
 // modelled.
 func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {

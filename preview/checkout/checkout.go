@@ -216,7 +216,7 @@ func charts(c *cluster.Cluster) ([]report.Chart, error) {
 	return all, nil
 }
 
-// compare adds to each stack its conflicts with those before it, and those with the stacks that it names.
+// compare adds to each stack its conflicts with earlier stacks, and with the stacks that it names.
 func compare(stacks []Stack) {
 	var valid []*Stack
 	var declared []*cluster.Cluster

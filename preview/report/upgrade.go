@@ -50,6 +50,11 @@ func (r *StackReport) upgrade(before, after *Stack) (up upgrade) {
 		up.sentences = append(up.sentences, kubernetes+": `up` upgrades the API servers one after the other, then the controller managers, the "+
 			"schedulers and the kubelets, without a drain.")
 	}
+	if was, is := before.Keys["lifecycle.bootedSince"], after.Keys["lifecycle.bootedSince"]; is != "" && was != is {
+		up.reboots = true
+		up.sentences = append(up.sentences, "`lifecycle.bootedSince` "+code(is)+": `up` drains and reboots the nodes that have booted before, control "+
+			"planes one after the other, then `lifecycle.maxUnavailable` workers at once.")
+	}
 	return up
 }
 

@@ -90,7 +90,7 @@ func noSecrets(t *testing.T, l *lab) {
 	}
 	kept, err := filepath.Glob(w.path("tmp/kubeconfig*"))
 	require.NoError(t, err)
-	require.NotEmpty(t, kept, "the Kubernetes plugin keeps no kubeconfig any more: mend docs/operations.md and this test")
+	require.NotEmpty(t, kept, "the Kubernetes plugin keeps no kubeconfig any more: fix docs/operations.md and this test")
 	for _, file := range kept {
 		info, err := os.Stat(file)
 		require.NoError(t, err)

@@ -43,6 +43,7 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"a file on all machines, which reboots them, and one does not come back", fileChanged(load)},
 		{"an argument of etcd, which reboots the control planes, with a kill in the middle", etcdArgumentChanged(load)},
 		{"a limit of containers, which restarts containerd", containersLimited(load)},
+		{"a reboot of all nodes, with a kill in the middle", rebooted(load)},
 	})
 }
 
@@ -513,6 +514,17 @@ func etcdArgumentChanged(load *load) func(*lab) {
 		seen := load.served(l.t, began)
 		require.Equal(l.t, 1, seen.MostAway, "nodes that were away at once")
 		require.Len(l.t, seen.Away, 3, "nodes that were seen in their turn")
+	}
+}
+
+// rebooted declares a time before which no node may have booted, by the document's command.
+func rebooted(load *load) func(*lab) {
+	return func(l *lab) {
+		before, began := l.boots(), time.Now()
+		l.in("sh", "-c", `pulumi config set --stack infra --path slipway:lifecycle.bootedSince "$(date -u +%Y-%m-%dT%H:%M:%SZ)"`)
+		l.killedInTheFirstTurn()
+		l.allRebooted(before)
+		load.oneAway(l.t, began)
 	}
 }
 

@@ -57,7 +57,7 @@ func TestMatrix_Mesh(t *testing.T) {
 }
 
 // meshCase makes a case and waits until the probe says what it must.
-func (l *lab) meshCase(t *testing.T, name string, breaks, mends func(), args ...string) {
+func (l *lab) meshCase(t *testing.T, name string, breaks, fixes func(), args ...string) {
 	t.Helper()
 	at := -1
 	for i, c := range faults.MeshCases {
@@ -79,8 +79,8 @@ func (l *lab) meshCase(t *testing.T, name string, breaks, mends func(), args ...
 			return says.MatchString(out) && c.Opens == (err == nil)
 		})
 		t.Logf("said after %.1f s", time.Since(began).Seconds())
-		if mends != nil {
-			mends()
+		if fixes != nil {
+			fixes()
 			require.Equal(t, "connected", l.sees("infra", "apps"))
 		}
 	})

@@ -31,7 +31,7 @@ func (l *lab) onepassword() string { return filepath.Join(l.home(), "1password")
 func (l *lab) fails(pattern string) {
 	l.t.Helper()
 	out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", "infra")
-	require.Error(l.t, err, "up went on")
+	require.Error(l.t, err, "up went on: %s", out)
 	require.Regexp(l.t, pattern, out)
 	l.t.Logf("up says: %s", regexp.MustCompile(`(?m)^.*(`+pattern+`).*$`).FindString(out))
 }

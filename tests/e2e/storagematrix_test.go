@@ -41,8 +41,8 @@ func TestMatrix_Storage(t *testing.T) {
 	l.storageCase(t, "the keys are not the provider's", func() { l.newCephKey("provisioner") }, func() { l.takeOverCephKey("provisioner") })
 }
 
-// storageCase makes a case, waits until the probe says what it must, and mends it.
-func (l *lab) storageCase(t *testing.T, name string, breaks, mends func()) {
+// storageCase makes a case, waits until the probe says what it must, and fixes it.
+func (l *lab) storageCase(t *testing.T, name string, breaks, fixes func()) {
 	t.Helper()
 	at := slices.IndexFunc(faults.StorageCases, func(c faults.StorageCase) bool { return c.Name == name })
 	require.GreaterOrEqual(t, at, 0, "%s is not in the table", name)
@@ -56,7 +56,7 @@ func (l *lab) storageCase(t *testing.T, name string, breaks, mends func()) {
 			return err != nil && says.MatchString(out)
 		})
 		t.Logf("said after %.1f s", time.Since(began).Seconds())
-		mends()
+		fixes()
 		out, err := l.probeStorage("apps", "--timeout", "8m")
 		require.NoError(t, err, "%s", end(out))
 	})

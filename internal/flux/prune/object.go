@@ -63,7 +63,7 @@ type object struct {
 	stays     string // label or annotation with which its owner does not remove it
 	deleting  bool
 	suspended bool
-	keeps     string // why it leaves what it has applied by intent, though it is not suspended; "" if it removes it
+	keeps     string // why it keeps on purpose what it has applied, although it is not suspended; "" if it removes that
 	empty     bool   // it has no record of what it has applied, and so removes nothing
 	ready     string // the Ready condition in words
 }

@@ -14,7 +14,7 @@ type APIServer struct {
 	Ready   bool           // the answer was 200
 	Failing []string       // readyz checks that the server reports as failed
 	Err     *health.Broken // there was no answer
-	Ahead   time.Duration  // by how much the server's clock is ahead of this machine's, in whole seconds
+	Ahead   time.Duration  // by how much the server's clock is ahead of this computer's, in whole seconds
 	Lost    int            // number of transitions to not ready that the watch saw
 }
 
@@ -43,9 +43,9 @@ var apiServerReady = check{
 		}
 		result.Lost = api.Lost
 		if api.Ahead.Abs() > clockTolerance {
-			skew := fmt.Sprintf("its clock is %s ahead of this machine's", api.Ahead)
+			skew := fmt.Sprintf("its clock is %s ahead of this computer's", api.Ahead)
 			if api.Ahead < 0 {
-				skew = fmt.Sprintf("its clock is %s behind this machine's", -api.Ahead)
+				skew = fmt.Sprintf("its clock is %s behind this computer's", -api.Ahead)
 			}
 			if result.Verdict == health.Passed {
 				result.Reason = skew

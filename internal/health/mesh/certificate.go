@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// Answer is what a mesh API server answered to this machine. No request is sent to it: the connection ends with the TLS handshake.
+// Answer is what a mesh API server answered to this computer. No request is sent to it: the connection ends with the TLS handshake.
 type Answer struct {
 	Asked   bool
 	Err     string        // why there is no connection; "" if there is one
@@ -24,7 +24,7 @@ const expiresSoon = 30 * 24 * time.Hour
 // kvstoremesh are connected shows that they are valid.
 var certificatesValid = check{
 	Name:   "the mesh API servers have certificates of the mesh's CA",
-	Looks:  "the TLS handshake with each address that answers to this machine: CA, name, end; no Secret is read",
+	Looks:  "the TLS handshake with each address that answers to this computer: CA, name, end; no Secret is read",
 	ByHand: "openssl s_client -connect ADDRESS:2379 -servername PEER.mesh.cilium.io",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		if spec.CA == "" {

@@ -42,7 +42,7 @@ func (seen *Cluster) copied(spec *Spec, peer Peer) health.Result {
 		}
 		result = health.Fail(peer.Name, problem)
 		if remote, known := report.Peers[peer.Name]; known && !remote.Connected && seen.Answers[peer.Name].Err == "" {
-			result.Reason += ", although its address answers to this machine"
+			result.Reason += ", although its address answers to this computer"
 		}
 		result.Evidence = report.evidence(peer)
 		result.Command = fmt.Sprintf("kubectl -n %s exec %s -c %s -- clustermesh-apiserver kvstoremesh-dbg troubleshoot %s",

@@ -33,7 +33,7 @@ type Cluster struct {
 	Pods     health.Seen[kube.Pod]      // of that Deployment
 	Agents   health.Seen[kube.Pod]      // Cilium's agents
 
-	Answers map[string]Answer // to this machine, by the name of the cluster; the own one included
+	Answers map[string]Answer // to this computer, by the name of the cluster; the own one included
 	Copies  map[string]Report // of kvstoremesh, by the name of the pod
 	Reports map[string]Report // of the agents, by the name of the pod
 }
@@ -68,7 +68,7 @@ func (seen *Cluster) CopyHolds(spec *Spec, pod string) bool {
 	return seen.tried(spec, seen.Copies[pod]) && seen.holds(spec, seen.Copies[pod], func(Peer) int { return 0 })
 }
 
-// TriesAnew reports whether what kvstoremesh says of a connection is not enough, because this machine does not reach the cluster's own
+// TriesAnew reports whether what kvstoremesh says of a connection is not enough, because this computer does not reach the cluster's own
 // address and so cannot try those of the peers: Cilium notices only after two minutes that a peer has gone.
 func (seen *Cluster) TriesAnew(spec *Spec) bool {
 	return seen.Answers[spec.Name].Err != "" && seen.copying()

@@ -18,8 +18,8 @@ type presence struct {
 // wait for a peer that nobody reaches.
 var peersAnswer = check{
 	Name: "every peer answers at its mesh address, or is absent",
-	Looks: "TCP to the peer's address from this machine, and whether kvstoremesh is connected to it: if neither works, the peer is " +
-		"absent, which is listed, and the gate opens all the same. If this machine does not reach the cluster's own address either, " +
+	Looks: "TCP to the peer's address from this computer, and whether kvstoremesh is connected to it: if neither works, the peer is " +
+		"absent, which is listed, and the gate opens all the same. If this computer does not reach the cluster's own address either, " +
 		"kvstoremesh's own command tries: a peer whose TLS it refuses exists",
 	ByHand: "nc -vz ADDRESS 2379; kubectl -n NAMESPACE exec deploy/clustermesh-apiserver -c kvstoremesh -- " +
 		"clustermesh-apiserver kvstoremesh-dbg troubleshoot PEER",
@@ -44,7 +44,7 @@ var peersAnswer = check{
 	},
 }
 
-// presence judges whether a peer exists. What this machine reaches is a hint only: it may have no route to load-balancer addresses at all,
+// presence judges whether a peer exists. What this computer reaches is a hint only: it may have no route to load-balancer addresses at all,
 // which shows in the own address. Then what Cilium finds wrong when it tries anew decides. A connection alone is a hint, too: for two
 // minutes, the age of a heartbeat, Cilium does not notice that a peer has gone. If the two disagree and the own address answers, the peer
 // is reported as absent, but must not fail either.
@@ -64,7 +64,7 @@ func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 	is := presence{judged: connected, absent: fmt.Sprintf("is absent: %s does not answer (%s)", spec.at(peer.Address), answer.Err)}
 	switch {
 	case connected:
-		is.absent += "; Cilium still reports a connection, so the peer has just gone, or only this machine does not reach it"
+		is.absent += "; Cilium still reports a connection, so the peer has just gone, or only this computer does not reach it"
 	case own.Err != "":
 		is.absent += ", and this cluster does not reach it either: " + plainly(wrong) +
 			"; its own address does not answer here, so that no certificate was judged"

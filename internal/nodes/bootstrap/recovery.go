@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 )
 
-// refusal is an error that no retry mends.
+// refusal is an error that no retry fixes.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }

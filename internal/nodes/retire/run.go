@@ -69,7 +69,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		report.Took = log.Took()
 		return report, nil
 	case err != nil:
-		return report, fmt.Errorf("nothing was removed: %w; mend a control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is "+
+		return report, fmt.Errorf("nothing was removed: %w; fix a control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is "+
 			"lost, or declare the nodes that leave again", err)
 	}
 	if _, err := NewPlan(former, &spec, false); err != nil {

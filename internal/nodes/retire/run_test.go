@@ -216,7 +216,7 @@ func TestRun_ALostClusterStopsARemovalSoonAndSaysWhatToDo(t *testing.T) {
 		f.off["cp-1"] = true
 		start := time.Now()
 		_, err := run(t.Context(), spec(nodes("cp-1", "worker-1")), NewRecord(before), io.Discard, f.connect)
-		require.EqualError(t, err, "nothing was removed: a control plane that runs etcd: gave up after 1m0s (last: cp-1: no route); mend a "+
+		require.EqualError(t, err, "nothing was removed: a control plane that runs etcd: gave up after 1m0s (last: cp-1: no route); fix a "+
 			"control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is lost, or declare the nodes that leave again")
 		assert.LessOrEqual(t, time.Since(start), etcdTimeout+5*time.Second)
 		assert.Empty(t, f.log)

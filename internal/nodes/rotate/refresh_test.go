@@ -295,7 +295,7 @@ func TestRun_OfKubernetesNeedsEveryNodeToBeReady(t *testing.T) {
 		change(p)
 		_, _, err := rotated(t, s, p)
 		require.ErrorContains(t, err, "these nodes would be left behind: "+name)
-		require.ErrorContains(t, err, "mend them, or remove them from the stack file and run kubectl delete node NAME")
+		require.ErrorContains(t, err, "fix them, or remove them from the stack file and run kubectl delete node NAME")
 		assert.Empty(t, p.log)
 	}
 }

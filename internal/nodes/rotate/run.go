@@ -152,7 +152,7 @@ func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 			}
 		}
 		if len(behind) > 0 {
-			return "these nodes would be left behind: " + reasons(behind) + "; mend them, or remove them from the stack file" + j.ca.byHand(), nil
+			return "these nodes would be left behind: " + reasons(behind) + "; fix them, or remove them from the stack file" + j.ca.byHand(), nil
 		}
 		return "", nil
 	})

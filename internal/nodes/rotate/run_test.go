@@ -256,7 +256,7 @@ func TestRun_ChangesNothingWhileANodeOfTheClusterIsSilent(t *testing.T) {
 	delete(f.trust, "worker-1")
 	_, _, err := rotated(t, s, f)
 	require.ErrorContains(t, err, "this run has changed nothing")
-	require.ErrorContains(t, err, "these nodes would be left behind: worker-1: no route to host; mend them, or remove them from the stack file")
+	require.ErrorContains(t, err, "these nodes would be left behind: worker-1: no route to host; fix them, or remove them from the stack file")
 	assert.Empty(t, f.log)
 
 	delete(f.joined, "worker-1")
@@ -296,7 +296,7 @@ func TestRun_ChangesNothingWhileANodeThatIsReadyIsSilent(t *testing.T) {
 	f := generations(s)
 	f.joined["gpu"] = turn.KubeNode{Address: netip.MustParseAddr("10.0.0.9"), Ready: true}
 	_, _, err := rotated(t, s, f)
-	require.ErrorContains(t, err, "these nodes would be left behind: gpu: no route to host; mend them, or remove")
+	require.ErrorContains(t, err, "these nodes would be left behind: gpu: no route to host; fix them, or remove")
 	assert.Empty(t, f.log)
 }
 

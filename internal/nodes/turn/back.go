@@ -20,7 +20,7 @@ func (e *Engine) awaitBack(ctx context.Context, c Change, boot string) error {
 		if c.Quiet {
 			stays = ""
 		}
-		return fmt.Errorf("%s is not back%s: %w; no other node is changed. Mend it, and run up again%s", c.Node.Name, stays, err,
+		return fmt.Errorf("%s is not back%s: %w; no other node is changed. Fix it, and run up again%s", c.Node.Name, stays, err,
 			e.lastLines(ctx, c.Node))
 	}
 	return nil
@@ -38,7 +38,7 @@ func (e *Engine) lastLines(ctx context.Context, node Node) string {
 	return text.String()
 }
 
-// missing returns what a changed node lacks; an error if waiting cannot mend it.
+// missing returns what a changed node lacks; an error if waiting cannot fix it.
 func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, error) {
 	machine, err := e.Cluster.Machine(ctx, c.Node)
 	if err != nil {

@@ -18,7 +18,7 @@ func (e *Engine) unmet(ctx context.Context) string {
 }
 
 // forbids returns which check of the stack file keeps a node from its turn; "" if none. A node that is sick itself is changed all the same:
-// that may be what mends the cluster. A check may fail because of the nodes that are in their turns: then the wait lasts as long as those.
+// that may be what fixes the cluster. A check may fail because of the nodes that are in their turns: then the wait lasts as long as those.
 func (e *Engine) forbids(ctx context.Context, node Node) (missing string, err error) {
 	missing = e.unmet(ctx)
 	if missing == "" {
@@ -42,7 +42,7 @@ func (e *Engine) awaitChecks(ctx context.Context, node Node) error {
 		return e.unmet(ctx), nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s is back, but not all is well with it: %w; no other node is changed. Mend it, and run up again", node.Name, err)
+		return fmt.Errorf("%s is back, but not all is well with it: %w; no other node is changed. Fix it, and run up again", node.Name, err)
 	}
 	return nil
 }

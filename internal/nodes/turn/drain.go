@@ -49,7 +49,7 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 		return waitsForPods(left, blocked), nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w; mend the PodDisruptionBudget, or delete the pod by hand, and run up again", err)
+		return fmt.Errorf("%w; fix the PodDisruptionBudget, or delete the pod by hand, and run up again", err)
 	}
 	return nil
 }

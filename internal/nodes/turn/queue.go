@@ -21,8 +21,8 @@ type waiting struct {
 var errOvertaken = errors.New("another node is in its turn")
 
 // claim gives a node its turn as soon as the cluster can spare it. While another node of the engine is in its turn, it waits for as long as
-// that takes, because turns have limits of their own; otherwise for SpareTimeout. A node that waits keeps no other one from its turn: the
-// change of that one may be what mends the cluster.
+// that takes, because turns have limits of their own; otherwise for SpareTimeout. A waiting node blocks no other
+// node, because that node's change may fix the cluster.
 func (e *Engine) claim(ctx context.Context, c Change) error {
 	node := c.Node
 	e.enter(node)
@@ -100,7 +100,7 @@ func (e *Engine) Failed() error {
 	if e.failed == "" {
 		return nil
 	}
-	return fmt.Errorf("the turn of %s has failed; mend that one, and run up again", e.failed)
+	return fmt.Errorf("the turn of %s has failed; fix that node, and run up again", e.failed)
 }
 
 func (e *Engine) enter(node Node) {

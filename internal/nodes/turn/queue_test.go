@@ -152,7 +152,7 @@ func TestFail_UncordonsAndEndsAllOtherTurnsAtOnce(t *testing.T) {
 		q.began(2 * time.Second)
 		assert.Less(t, time.Since(start), 3*time.Second)
 		for _, name := range []string{"worker-2", "worker-3"} {
-			assert.EqualError(t, q.errs[name], name+" is not changed: the turn of worker-1 has failed; mend that one, and run up again")
+			assert.EqualError(t, q.errs[name], name+" is not changed: the turn of worker-1 has failed; fix that node, and run up again")
 		}
 		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, q.log)
 		require.ErrorContains(t, q.engine.Release(t.Context()), "the turn of worker-1 has failed")

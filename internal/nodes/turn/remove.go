@@ -53,7 +53,7 @@ func (e *Engine) Remove(ctx context.Context, from Remover, node Node) (err error
 	}
 	for _, do := range []func(context.Context) error{r.leaveEtcd, r.shutDown, r.deleteNode} {
 		if err := do(ctx); err != nil {
-			return fmt.Errorf("%s is removed in part: %w; mend that, and run up again", node.Name, err)
+			return fmt.Errorf("%s is removed in part: %w; fix the cause, and run up again", node.Name, err)
 		}
 	}
 	e.Say("%s: is removed", node.Name)

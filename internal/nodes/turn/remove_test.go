@@ -263,7 +263,7 @@ func TestRemove_AMemberThatEtcdKeepsIsNamedAndTheNodeStaysCordoned(t *testing.T)
 		f.refuses = errors.New("etcdserver: unhealthy cluster")
 		err := f.remove(t.Context(), t, nodes, "cp-3")
 		require.ErrorContains(t, err, "cp-3 is removed in part: cp-3's member of etcd: gave up after 10m0s "+
-			"(last: member 3 cannot be removed: etcdserver: unhealthy cluster); mend that, and run up again")
+			"(last: member 3 cannot be removed: etcdserver: unhealthy cluster); fix the cause, and run up again")
 		assert.Equal(t, []string{"cordon cp-3"}, f.log)
 	})
 }

@@ -143,7 +143,7 @@ type Awaited int
 const (
 	Spared     Awaited = iota // the cluster can spare the node
 	OthersWell                // no other node is sick that answers: the same change may have made it so. The cluster loses nothing by this one
-	Nothing                   // the node is sick itself, and the change may be what mends it
+	Nothing                   // the node is sick itself, and the change may be what fixes it
 )
 
 // Check returns what is still missing on a changed node that answers, or an error that ends the wait. boot is the id of the boot before the
@@ -227,7 +227,7 @@ func (t *Turn) end(ctx context.Context) error {
 	e, node := t.engine, t.change.Node
 	if t.change.After != nil {
 		if err := t.change.After(ctx, t.boot); err != nil {
-			return fmt.Errorf("%s stays cordoned: %w; no other node is changed. Mend it, and run up again", node.Name, err)
+			return fmt.Errorf("%s stays cordoned: %w; no other node is changed. Fix it, and run up again", node.Name, err)
 		}
 	}
 	if err := e.awaitBack(ctx, t.change, t.boot); err != nil {
@@ -283,7 +283,7 @@ func (t *Turn) altered(ctx context.Context) string {
 }
 
 // prepare cordons and drains the node. The only control plane of a cluster without a working API server is changed all the same, because
-// that may mend it.
+// that may fix it.
 func (t *Turn) prepare(ctx context.Context) error {
 	e, node := t.engine, t.change.Node
 	if t.change.Quiet {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
@@ -12,6 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -108,6 +110,20 @@ func orEmpty[T any](value *T) *T {
 		return new(T)
 	}
 	return value
+}
+
+// Booted implements machines.
+func (c clients) Booted(ctx context.Context, node turn.Node) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stat, err := c.Talos(node).MachineClient.SystemStat(ctx, &emptypb.Empty{})
+	if err != nil {
+		return time.Time{}, talosapi.Message(err)
+	}
+	for _, message := range stat.GetMessages() {
+		return time.Unix(int64(message.GetBootTime()), 0), nil //nolint:gosec // seconds since 1970
+	}
+	return time.Time{}, errors.New("no answer")
 }
 
 // Pull implements machines.

@@ -35,6 +35,7 @@ type fakeNode struct {
 	turn.Node
 	answer
 	boot    int
+	booted  time.Time
 	down    error
 	kube    turn.KubeNode
 	exists  bool
@@ -52,6 +53,7 @@ type fake struct {
 
 	onUpgrade   func(*fakeNode) error // before the installation; nil: succeeds
 	onInstalled func(*fakeNode) error // between the installation and the reboot; nil: succeeds
+	onReboot    func(*fakeNode) error // nil: succeeds
 	metrics     string
 	etcd        []byte   // snapshot
 	cilium      []string // versions
@@ -235,6 +237,9 @@ func (f *fake) Upgrade(_ context.Context, of turn.Node, image string) error {
 func (f *fake) Reboot(_ context.Context, of turn.Node) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.onReboot != nil {
+		return f.onReboot(f.node(of.Name))
+	}
 	f.did("reboot %s", of.Name)
 	f.reboot(f.node(of.Name))
 	return nil
@@ -247,7 +252,11 @@ func (f *fake) reboot(node *fakeNode) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		node.boot++
-		node.running.Talos, node.down = node.version, nil
+		node.booted, node.down = time.Now(), nil
+		if node.image == "" {
+			return
+		}
+		node.running.Talos = node.version
 		parts := strings.Split(node.image, "/")
 		node.running.Schematic, _, _ = strings.Cut(parts[len(parts)-1], ":")
 		node.image = ""
@@ -355,6 +364,12 @@ func (f *fake) Objects(_ context.Context, of schema.GroupVersionResource) ([]uns
 }
 
 func (f *fake) Metrics(context.Context, turn.Node) (string, error) { return f.metrics, nil }
+
+func (f *fake) Booted(_ context.Context, of turn.Node) (time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.node(of.Name).booted, f.node(of.Name).down
+}
 
 func (f *fake) EtcdSnapshot(_ context.Context, of turn.Node) (io.ReadCloser, error) {
 	f.mu.Lock()

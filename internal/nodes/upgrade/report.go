@@ -14,6 +14,7 @@ type Report struct {
 	Silent     []string `json:"silent,omitempty"`     // nodes that did not answer, and that were not needed
 	Talos      []string `json:"talos,omitempty"`      // nodes whose Talos was upgraded, in order
 	Kubernetes []string `json:"kubernetes,omitempty"` // what of Kubernetes was upgraded, "COMPONENT on NODE", in order
+	Rebooted   []string `json:"rebooted,omitempty"`   // nodes that had booted before the declared time, in order
 	Snapshot   string   `json:"snapshot,omitempty"`   // file with the state of etcd before
 	Versions   Versions `json:"versions"`             // that all nodes run
 }
@@ -29,6 +30,8 @@ func (r Report) Sentence() string {
 	switch {
 	case r.New:
 		return "no control plane has a configuration yet: there is nothing to upgrade"
+	case len(r.Talos) == 0 && len(r.Kubernetes) == 0 && len(r.Rebooted) > 0:
+		return fmt.Sprintf("rebooted %d nodes after %s", len(r.Rebooted), r.After())
 	case len(r.Talos) == 0 && len(r.Kubernetes) == 0:
 		return fmt.Sprintf("all nodes run Talos %s and Kubernetes %s", r.Versions.Talos, r.Versions.Kubernetes)
 	}
@@ -45,7 +48,8 @@ func (r Report) Sentence() string {
 // Text implements probe.Report.
 func (r Report) Text() string {
 	text := fmt.Sprintf("upgrade of %s: %s\n", r.Cluster, r.Sentence()) +
-		probe.Lines("  upgraded  Talos on ", r.Talos) + probe.Lines("  upgraded  ", r.Kubernetes) + probe.Lines("  silent    ", r.Silent)
+		probe.Lines("  upgraded  Talos on ", r.Talos) + probe.Lines("  upgraded  ", r.Kubernetes) + probe.Lines("  rebooted  ", r.Rebooted) +
+		probe.Lines("  silent    ", r.Silent)
 	if r.Snapshot != "" {
 		text += "  snapshot  " + r.Snapshot + "\n"
 	}

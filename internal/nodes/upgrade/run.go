@@ -51,6 +51,8 @@ type machines interface {
 	Upgrade(ctx context.Context, node turn.Node, image string) error
 	// Reboot makes a node reboot.
 	Reboot(ctx context.Context, node turn.Node) error
+	// Booted returns when a node has booted.
+	Booted(ctx context.Context, node turn.Node) (time.Time, error)
 	// Pull pulls an image before it is needed.
 	Pull(ctx context.Context, node turn.Node, component versions.Component, image string) error
 	// SetImage changes one image in the machine configuration.
@@ -117,28 +119,39 @@ func (j *job) do(ctx context.Context) error {
 	if err = errors.Join(err, j.ciliumProblem(ctx)); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if plan.Empty() {
+	late, err := j.bootedBefore(ctx, seen)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if plan.Empty() && len(late) == 0 {
 		j.report.Silent = seen.silent()
 		return j.release(ctx)
 	}
 	if reasons := seen.problems(); len(reasons) > 0 {
-		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; mend or remove them first", errors.Join(reasons...))
+		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; fix or remove them first", errors.Join(reasons...))
 	}
-	j.Say("has to be upgraded: %s", plan)
 	if err := j.namesRemovedAPIs(ctx, plan); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if !plan.Empty() {
+		j.Say("has to be upgraded: %s", plan)
 	}
 	// A node that an earlier run has left cordoned counts as out of service, so that no other one would get its turn.
 	if err := j.engine.Release(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say); err != nil {
+	if plan.Empty() {
+		j.Say("has to be rebooted: %s", turn.Names(late))
+	} else if j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := j.engine.InOrder(plan.Talos, func(node turn.Node) error { return j.upgradeNode(ctx, node) }); err != nil {
 		return err
 	}
 	if err := j.upgradeKubernetes(ctx, plan, seen.running()); err != nil {
+		return err
+	}
+	if err := j.engine.InOrder(late, func(node turn.Node) error { return j.rebootNode(ctx, node) }); err != nil {
 		return err
 	}
 	return j.engine.Release(ctx)

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -21,6 +22,8 @@ type Spec struct {
 
 	Checks []cluster.Check `json:"checks,omitempty"` // that must hold before and after each turn
 
+	BootedSince time.Time `json:"bootedSince,omitzero"` // nodes that have booted before are rebooted
+
 	AllowRemovedAPIs bool           `json:"allowRemovedAPIs,omitempty"` // upgrade although clients use APIs that the new version lacks
 	Snapshots        snapshot.Place `json:"snapshots"`                  // for the one that is taken before the upgrade
 }
@@ -32,8 +35,12 @@ func Longest(nodes int, limits cluster.TurnLimits) time.Duration {
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
+	var future error
+	if s.BootedSince.After(time.Now()) {
+		future = fmt.Errorf("bootedSince: is %s, which is in the future: each run would reboot all nodes", s.BootedSince.Format(time.RFC3339))
+	}
 	return errors.Join(
-		s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits), own.Validate(s.Checks),
+		future, s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits), own.Validate(s.Checks),
 		probe.Required("talos", s.Talos, "give the version of Talos"),
 		probe.Required("schematic", s.Schematic, "give the id of the schematic"),
 		probe.Required("installer", s.Installer, "give the image that Talos is installed from"),
