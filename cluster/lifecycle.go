@@ -13,6 +13,8 @@ type Lifecycle struct {
 	AllowRemovedAPIs bool `json:"allowRemovedAPIs" example:"true"`
 	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.
 	AllowEvenControlPlanes bool `json:"allowEvenControlPlanes" example:"true"`
+	// Change and remove nodes of a storage provider although Ceph lacks copies, a disk or a monitor: to replace the node that is the reason.
+	AllowDegradedStorage bool `json:"allowDegradedStorage" example:"true"`
 	// Time before which no node may have booted. `up` reboots each that has, in its turn: declare the present time to reboot all nodes.
 	BootedSince string `json:"bootedSince" form:"time" example:"\"2026-11-26T10:00:00Z\""`
 	// Generations of the certificate authorities (CAs). A higher number makes `up` replace a CA.

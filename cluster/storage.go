@@ -55,6 +55,25 @@ const (
 // storageToken is the key of the token for the vault of the storage.
 const storageToken = "onepasswordStorageToken" //nolint:gosec // the name of a setting
 
+// cephIsWhole is the check before and after each turn on a provider of storage: the next node that goes away must not take the last copy of
+// something. Rook asks Ceph once a minute. Warnings that say nothing of copies do not count, such as a late scrub.
+var cephIsWhole = Check{
+	Name:    "Ceph has all copies, disks and monitors",
+	Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: rookNamespace, Name: "rook-ceph"},
+	Expression: `!object.?status.?ceph.?details.orValue({}).exists(code, code in ['PG_AVAILABILITY', 'PG_DEGRADED', 'PG_DAMAGED', ` +
+		`'OBJECT_UNFOUND', 'OSD_DOWN', 'OSD_HOST_DOWN', 'MON_DOWN', 'error'])`,
+	Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing; to replace the node that is the reason, set " +
+		"lifecycle.allowDegradedStorage: true",
+}
+
+// TurnChecks are the checks before and after each turn of a node: those of the stack file, and on a provider of storage that of Ceph.
+func (c *Cluster) TurnChecks() []Check {
+	if c.Storage.Role != StorageProvider || c.Lifecycle.AllowDegradedStorage {
+		return c.Checks
+	}
+	return append(slices.Clone(c.Checks), cephIsWhole)
+}
+
 // rookNamespace is the namespace of Ceph's operator and of all that the storage needs.
 const rookNamespace = "rook-ceph"
 

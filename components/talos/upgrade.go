@@ -41,7 +41,8 @@ func (r *registrar) upgrade(
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
 			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes},
-			TurnLimits: declared.TurnLimits, Checks: r.Checks, BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs, Installer: installer,
+			TurnLimits: declared.TurnLimits, Checks: r.TurnChecks(), BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs,
+			Installer: installer,
 			Releases: versions.Releases{
 				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
 				Cilium: versions.Cilium{

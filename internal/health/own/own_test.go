@@ -1,6 +1,7 @@
 package own
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -75,4 +76,30 @@ func TestSpec_NamesEveryProblemOfItsChecks(t *testing.T) {
 	}
 	assert.NoError(t, Validate([]cluster.Check{databases}))
 	assert.ErrorContains(t, (&Spec{}).Validate(), "checks: is empty")
+}
+
+func TestTurnChecks_AProviderOfStorageChangesNoNodeWhileCephLacksCopies(t *testing.T) {
+	declared := &cluster.Cluster{Checks: []cluster.Check{databases}}
+	assert.Equal(t, declared.Checks, declared.TurnChecks())
+	declared.Storage.Role = cluster.StorageProvider
+	checks := declared.TurnChecks()
+	require.Len(t, checks, 2)
+	expression, err := checks[1].Compile()
+	require.NoError(t, err)
+	for text, whole := range map[string]bool{
+		`{}`:                                   true,
+		`{"status": {"phase": "Progressing"}}`: true,
+		`{"status": {"ceph": {"health": "HEALTH_OK", "details": {}}}}`:                                         true,
+		`{"status": {"ceph": {"health": "HEALTH_WARN", "details": {"PG_NOT_SCRUBBED": {"severity": "x"}}}}}`:   true,
+		`{"status": {"ceph": {"health": "HEALTH_WARN", "details": {"PG_DEGRADED": {"severity": "x"}}}}}`:       false,
+		`{"status": {"ceph": {"health": "HEALTH_WARN", "details": {"A": {}, "MON_DOWN": {"severity": "x"}}}}}`: false,
+		`{"status": {"ceph": {"health": "HEALTH_ERR", "details": {"error": {"message": "timed out"}}}}}`:       false,
+	} {
+		var object unstructured.Unstructured
+		require.NoError(t, json.Unmarshal([]byte(text), &object.Object))
+		seen := See(t.Context(), expression, &object)
+		assert.Equal(t, whole, seen.Holds, "%s: %s", text, seen.Reason(checks[1]))
+	}
+	declared.Lifecycle.AllowDegradedStorage = true
+	assert.Equal(t, declared.Checks, declared.TurnChecks())
 }

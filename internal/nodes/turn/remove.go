@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -142,10 +143,29 @@ func (r *removal) claim(ctx context.Context) error {
 	if r.lost() {
 		return nil
 	}
+	if err := r.onlyMonitor(ctx); err != nil {
+		return fmt.Errorf("%s is not removed: %w", r.node.Name, err)
+	}
 	if err := r.cordon(ctx, r.node); err != nil {
 		return fmt.Errorf("%s is not removed: %w", r.node.Name, err)
 	}
 	return nil
+}
+
+// onlyMonitor refuses to remove the node with the only monitor of Ceph: its data is on the node's disk, and Ceph is lost without it.
+func (r *removal) onlyMonitor(ctx context.Context) error {
+	monitor := func(p Pod) bool { return p.Namespace == "rook-ceph" && strings.HasPrefix(p.Name, "rook-ceph-mon-") }
+	own, err := r.Cluster.Pods(ctx, r.node.Name)
+	if err != nil || !slices.ContainsFunc(own, monitor) {
+		return err
+	}
+	for _, other := range r.Nodes {
+		pods, err := r.Cluster.Pods(ctx, other.Name)
+		if err != nil || slices.ContainsFunc(pods, monitor) {
+			return err
+		}
+	}
+	return errors.New("it has the only monitor of Ceph; add another node, so that Rook runs more, or end the storage first")
 }
 
 // spareForGood returns why a control plane cannot be removed now, by etcd and by the checks of the stack file.

@@ -325,3 +325,20 @@ func TestRemove_AfterAFailureNoOtherNodeLeaves(t *testing.T) {
 		assert.Len(t, f.nodes, len(nodes))
 	})
 }
+
+func TestRemove_TheNodeWithTheOnlyMonitorOfCephIsRefused(t *testing.T) {
+	monitor := Pod{Namespace: "rook-ceph", Name: "rook-ceph-mon-a-6c9f", UID: "mon", Stays: true}
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.pods["worker-1"] = append(f.pods["worker-1"], monitor)
+		require.ErrorContains(t, f.remove(t.Context(), t, nodes, "worker-1"),
+			"worker-1 is not removed: it has the only monitor of Ceph; add another node")
+		assert.Empty(t, f.log)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.pods["worker-1"] = append(f.pods["worker-1"], monitor)
+		f.pods["cp-2"] = append(f.pods["cp-2"], Pod{Namespace: "rook-ceph", Name: "rook-ceph-mon-b-77d1", UID: "mon-b", Stays: true})
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+	})
+}
