@@ -472,10 +472,10 @@ func fileChanged(load *load) func(*lab) {
 		l.patches(false, false)
 		l.declare("lifecycle", map[string]any{"returnTimeout": "2m"})
 		before, began := l.boots(), time.Now()
-		l.must("fault", "vm-never-boots", "infra-worker-1")
+		l.must("fault", "reboot-loop", "infra-worker-1") // a kexec passes over what keeps a VM from booting
 		l.fails("infra-worker-1 is not back, and stays cordoned: .*; no other node is changed")
 		require.Equal(l.t, before["infra-worker-2"], l.boots()["infra-worker-2"])
-		l.must("fault", "--off", "vm-never-boots", "infra-worker-1")
+		l.must("fault", "--off", "reboot-loop", "infra-worker-1")
 		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 		l.allRebooted(before)
 		load.oneAway(l.t, began)
