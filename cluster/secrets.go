@@ -120,6 +120,21 @@ type SourceSecret struct {
 	FluxKey string // the key that Flux reads in its Secret
 }
 
+// Knowing returns the cluster with these secrets and no others: what a component gets that needs no more.
+func (c *Cluster) Knowing(secrets Secrets) *Cluster {
+	reduced := *c
+	reduced.Secrets = secrets
+	return &reduced
+}
+
+// OfMachines returns the secrets that machines need: of the hypervisor, of their configurations, and of a restore.
+func (s Secrets) OfMachines() Secrets {
+	return Secrets{ProxmoxAPIToken: s.ProxmoxAPIToken, TalosSecretPatches: s.TalosSecretPatches, SnapshotIdentity: s.SnapshotIdentity}
+}
+
+// OfNetwork returns the secret that the network needs.
+func (s Secrets) OfNetwork() Secrets { return Secrets{MeshCA: s.MeshCA} }
+
 // OfSource returns the secrets that an access to Flux's source needs; none if it needs none.
 func (s Secrets) OfSource(access SourceAccess) []SourceSecret {
 	switch access {

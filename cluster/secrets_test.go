@@ -68,3 +68,25 @@ func TestSecretPatchesKey_IsTheKeyInTheFile(t *testing.T) {
 	require.True(t, known)
 	assert.Equal(t, cluster.SecretPatchesKey, field.Tag.Get("json"))
 }
+
+func TestSecrets_AComponentKnowsThoseThatItNeedsOnly(t *testing.T) {
+	var all cluster.Secrets
+	set := func(of reflect.Value) (names []string) {
+		for field := range cluster.Keys(of.Type()) {
+			if secret, is := of.FieldByIndex(field.Index).Interface().(cluster.Secret); is && secret.IsSet() {
+				names = append(names, field.Name)
+			}
+		}
+		return names
+	}
+	of := reflect.ValueOf(&all).Elem()
+	for field := range cluster.Keys(of.Type()) {
+		of.FieldByIndex(field.Index).Set(reflect.ValueOf(cluster.NewSecret("x")))
+	}
+	require.Greater(t, len(set(of)), 10)
+	declared := &cluster.Cluster{Secrets: all}
+	assert.Equal(t, []string{"ProxmoxAPIToken", "TalosSecretPatches", "SnapshotIdentity"},
+		set(reflect.ValueOf(declared.Knowing(declared.OfMachines()).Secrets)))
+	assert.Equal(t, []string{"MeshCA"}, set(reflect.ValueOf(declared.Knowing(declared.OfNetwork()).Secrets)))
+	assert.Equal(t, all, declared.Secrets)
+}

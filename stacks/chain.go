@@ -98,14 +98,14 @@ func (c *chain) renderNetwork() (err error) {
 		return err
 	}
 	c.network, err = cilium.NewCiliumCore(c.ctx, steps.Cilium, &cilium.CiliumCoreArgs{
-		Cluster: c.Cluster, TLSProvider: c.providers.TLS, Renderer: c.providers.Renderer,
+		Cluster: c.Knowing(c.OfNetwork()), TLSProvider: c.providers.TLS, Renderer: c.providers.Renderer,
 	})
 	return err
 }
 
 func (c *chain) makeCluster() (err error) {
 	args := &talos.TalosClusterArgs{
-		Cluster:         c.Cluster,
+		Cluster:         c.Knowing(c.OfMachines()),
 		DependsOn:       []pulumi.Resource{c.mode},
 		Hypervisor:      proxmox.Hypervisor{Provider: c.providers.Proxmox},
 		TalosProvider:   c.providers.Talos,
@@ -149,7 +149,7 @@ func (c *chain) installNetwork() (err error) {
 	in := c.objectsAfter(c.machines, c.crds)
 	in.DependsOn = append(in.DependsOn, c.mode)
 	c.network, err = cilium.NewCiliumCore(c.ctx, steps.Cilium, &cilium.CiliumCoreArgs{
-		Cluster: c.Cluster, TLSProvider: c.providers.TLS, InCluster: in, Kubeconfig: c.talos.Kubeconfig,
+		Cluster: c.Knowing(c.OfNetwork()), TLSProvider: c.providers.TLS, InCluster: in, Kubeconfig: c.talos.Kubeconfig,
 	})
 	return err
 }
