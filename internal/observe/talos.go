@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -26,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Talos is a client of the Talos API of a cluster.
@@ -89,16 +88,15 @@ func (t *Talos) watchServices(ctx context.Context, node gate.Machine, events cha
 func (t *Talos) services(ctx context.Context, node gate.Machine) (map[string]gate.Service, error) {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
-	list, err := t.client.ServiceList(ctx)
+	found, err := talosapi.Services(ctx, t.client)
 	if err != nil {
 		return nil, err
 	}
-	if len(list.GetMessages()) == 0 {
-		return nil, errors.New("the list of services is empty")
-	}
 	services := map[string]gate.Service{}
-	for _, info := range list.GetMessages()[0].GetServices() {
-		services[info.GetId()] = service(info)
+	for id, one := range found {
+		services[id] = gate.Service{
+			State: one.State, Known: one.Known, Healthy: one.Healthy, HealthError: one.HealthError, LastEvent: one.Message,
+		}
 	}
 	return services, nil
 }
@@ -186,35 +184,6 @@ func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.Co
 
 // serviceLog returns the last lines of a Talos service's log.
 func (t *Talos) serviceLog(ctx context.Context, address netip.Addr, id string, lines int32) (string, error) {
-	stream, err := t.client.Logs(client.WithNode(ctx, address.String()), constants.SystemContainerdNamespace,
-		common.ContainerDriver_CONTAINERD, id, false, lines)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	for text.Len() < maxLog {
-		data, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return text.String(), err
-		}
-		text.Write(data.GetBytes())
-	}
-	return text.String(), nil
-}
-
-func service(info *machineapi.ServiceInfo) gate.Service {
-	seen := gate.Service{
-		State: info.GetState(), Known: info.GetHealth() != nil && !info.GetHealth().GetUnknown(),
-		Healthy: info.GetHealth().GetHealthy(), HealthError: info.GetHealth().GetLastMessage(),
-	}
-	var newest time.Time
-	for _, event := range info.GetEvents().GetEvents() {
-		if at := event.GetTs().AsTime(); !at.Before(newest) {
-			newest, seen.LastEvent = at, event.GetMsg()
-		}
-	}
-	return seen
+	log := talosapi.Log{ID: id, Namespace: constants.SystemContainerdNamespace, Driver: common.ContainerDriver_CONTAINERD}
+	return log.Read(client.WithNode(ctx, address.String()), t.client, lines)
 }

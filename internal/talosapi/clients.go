@@ -61,31 +61,10 @@ func (c Clients) Close() {
 	}
 }
 
-// Service is a Talos service of a node.
-type Service struct {
-	State   string // such as Running; "" where the node has no such service
-	Healthy bool   // its health check passes
-	Message string // of its newest event
-}
-
 // Service asks a node for one of its services.
 func (c Clients) Service(ctx context.Context, node netip.Addr, id string) (Service, error) {
-	services, err := c[node].ServiceList(ctx)
-	if err != nil {
-		return Service{}, err
-	}
-	for _, message := range services.GetMessages() {
-		for _, service := range message.GetServices() {
-			if service.GetId() == id {
-				seen := Service{State: service.GetState(), Healthy: service.GetHealth().GetHealthy()}
-				if events := service.GetEvents().GetEvents(); len(events) > 0 {
-					seen.Message = events[len(events)-1].GetMsg()
-				}
-				return seen, nil
-			}
-		}
-	}
-	return Service{}, nil
+	services, err := Services(ctx, c[node])
+	return services[id], err
 }
 
 // bootID is the file in which Linux says which boot this is.

@@ -2,27 +2,24 @@ package live
 
 import (
 	"context"
-	"errors"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // How much is quoted of what a node's components have written.
 const (
 	lastLines     = 5 // of each log
 	maxComponents = 3
-	maxLog        = 64 << 10 // bytes read of a log
 )
 
 // fromCRI is the beginning of each line in a log of CRI: time, stream, and whether the line is full.
@@ -42,10 +39,8 @@ func (c *Cluster) LastLines(ctx context.Context, node turn.Node) []string {
 
 // log is a log of Talos's API.
 type log struct {
-	name      string // of the component
-	id        string
-	namespace string
-	driver    common.ContainerDriver
+	name string // of the component
+	talosapi.Log
 }
 
 // sickServices returns the logs of the Talos services of a node that do not run, or are not healthy.
@@ -56,7 +51,9 @@ func (c *Cluster) sickServices(ctx context.Context, node turn.Node) (logs []log)
 	}
 	for _, id := range []string{"kubelet", "etcd"} {
 		if service, has := seen.Services[id]; has && (service.State != "Running" || service.Known && !service.Healthy) {
-			logs = append(logs, log{id, id, constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD})
+			logs = append(logs, log{id, talosapi.Log{
+				ID: id, Namespace: constants.SystemContainerdNamespace, Driver: common.ContainerDriver_CONTAINERD,
+			}})
 		}
 	}
 	return logs
@@ -80,7 +77,9 @@ func (c *Cluster) sickContainers(ctx context.Context, node turn.Node) (logs []lo
 		}
 		var running, ended []log
 		for _, container := range reply.GetMessages()[0].GetContainers() {
-			one := log{container.GetName(), container.GetId(), constants.K8sContainerdNamespace, common.ContainerDriver_CRI}
+			one := log{container.GetName(), talosapi.Log{
+				ID: container.GetId(), Namespace: constants.K8sContainerdNamespace, Driver: common.ContainerDriver_CRI,
+			}}
 			switch {
 			case container.GetPodId() != pod.Metadata().ID() || container.GetName() == container.GetPodId(): // the latter is its sandbox
 			case strings.HasSuffix(container.GetStatus(), "_EXITED"):
@@ -108,11 +107,7 @@ func isReady(status map[string]any) bool {
 
 // tail returns the last lines of a log, without what may be a secret.
 func (c *Cluster) tail(ctx context.Context, node turn.Node, of log) []string {
-	stream, err := c.talos[node.Address].Logs(ctx, of.namespace, of.driver, of.id, false, lastLines)
-	text := ""
-	if err == nil {
-		text, err = readAll(stream)
-	}
+	text, err := of.Read(ctx, c.talos[node.Address], lastLines)
 	if err != nil {
 		return []string{"cannot be read: " + secrecy.Line(err.Error())}
 	}
@@ -123,19 +118,4 @@ func (c *Cluster) tail(ctx context.Context, node turn.Node, of log) []string {
 		}
 	}
 	return lines[max(0, len(lines)-lastLines):]
-}
-
-func readAll(stream machine.MachineService_LogsClient) (string, error) {
-	var text strings.Builder
-	for text.Len() < maxLog {
-		data, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return "", err
-		}
-		text.Write(data.GetBytes())
-	}
-	return text.String(), nil
 }

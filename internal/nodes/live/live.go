@@ -72,20 +72,12 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 	for _, condition := range stage.TypedSpec().Status.UnmetConditions {
 		seen.Unmet[condition.Name] = condition.Reason
 	}
-	services, err := talos.ServiceList(ctx)
+	services, err := talosapi.Services(ctx, talos)
 	if err != nil {
 		return turn.Machine{}, err
 	}
-	for _, message := range services.GetMessages() {
-		for _, service := range message.GetServices() {
-			health := service.GetHealth()
-			one := turn.Service{State: service.GetState(), Known: health != nil && !health.GetUnknown(), Healthy: health.GetHealthy()}
-			if events := service.GetEvents().GetEvents(); len(events) > 0 {
-				newest := events[len(events)-1]
-				one.Since, one.Message = newest.GetTs().AsTime(), newest.GetMsg()
-			}
-			seen.Services[service.GetId()] = one
-		}
+	for id, one := range services {
+		seen.Services[id] = turn.Service{State: one.State, Known: one.Known, Healthy: one.Healthy, Since: one.Since, Message: one.Message}
 	}
 	return seen, nil
 }
