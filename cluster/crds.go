@@ -1,6 +1,10 @@
 package cluster
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/slipway-platform/slipway/cluster/releases"
+)
 
 // CRDs are the CustomResourceDefinitions that are installed before any chart. The charts are installed without their own. Each set
 // is one manifest, by default the project's official one.
@@ -155,7 +159,7 @@ func (c *CRDs) StandardGatewayAPI() bool {
 // official returns the URL of the project's own manifest of the declared release.
 func (s CRDSet) official() string {
 	bare := strings.TrimPrefix(s.Source.Version, "v")
-	return strings.NewReplacer("{tag}", "v"+bare, "{version}", bare, "{minor}", minor(bare)).Replace(s.manifest)
+	return strings.NewReplacer("{tag}", "v"+bare, "{version}", bare, "{minor}", releases.MinorOf(bare)).Replace(s.manifest)
 }
 
 func (c *CRDs) check(certManager CertManager, providers SecretProviders, findings *Findings) {

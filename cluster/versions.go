@@ -127,16 +127,10 @@ func certManagerFitsItsCRDs(source CRDSource, chart CertManager, findings *Findi
 	if !chart.Enabled || source.Skip || source.Version == "" || chart.Version == "" {
 		return
 	}
-	if minor(source.Version) != minor(chart.Version) {
+	if releases.MinorOf(source.Version) != releases.MinorOf(chart.Version) {
 		findings.Found("crds.certManager.version", "remove it, because it follows certManager.version",
 			"%s is of another release than certManager.version %s", source.Version, chart.Version)
 	}
-}
-
-// minor returns the first two numbers of a version.
-func minor(version string) string {
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	return strings.Join(parts[:min(len(parts), 2)], ".")
 }
 
 // olderThan reports whether a version, or the newest one of a range such as 2.x, is older than a minor release. It is false for a text

@@ -52,7 +52,7 @@ const (
 // Find returns the minor release of a version, with or without a leading v, and how it stands on a day. For one that is not in the table it
 // returns the nearest that is.
 func (p Project) Find(version string, day time.Time) (Minor, Standing) {
-	of := minor(version)
+	of := MinorOf(version)
 	at, found := slices.BinarySearchFunc(p.Minors, of, func(m Minor, of string) int { return compare(m.Minor, of) })
 	switch {
 	case found && p.Minors[at].Ended != "" && p.Minors[at].Ended < day.Format(time.DateOnly):
@@ -91,11 +91,11 @@ func (p Project) Fits(version string, other Project, otherVersion string) (Fit, 
 }
 
 func (f Fit) covers(version string) bool {
-	low := minor(version)
+	low := MinorOf(version)
 	if strings.Count(f.From, ".") > 1 {
 		low = version
 	}
-	return compare(low, f.From) >= 0 && (f.Until == "" || compare(minor(version), f.Until) <= 0)
+	return compare(low, f.From) >= 0 && (f.Until == "" || compare(MinorOf(version), f.Until) <= 0)
 }
 
 // String returns the releases in words: 1.32 to 1.37.
@@ -105,14 +105,14 @@ func (f Fit) String() string {
 		return f.From + " and later"
 	case f.From == f.Until:
 		return f.From
-	case minor(f.From) == f.Until:
+	case MinorOf(f.From) == f.Until:
 		return f.From + " or a later patch release"
 	}
 	return fmt.Sprintf("%s to %s", f.From, f.Until)
 }
 
-// minor returns the first two numbers of a version.
-func minor(version string) string {
+// MinorOf returns the first two numbers of a version, such as 1.14.
+func MinorOf(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	return strings.Join(parts[:min(len(parts), 2)], ".")
 }

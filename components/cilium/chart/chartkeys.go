@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/releases"
 )
 
 // chartKeys are the keys of the chart's values, one path a line, after a line with the chart's version. A key
@@ -18,11 +19,7 @@ var chartKeys string
 // knownRelease reports whether the file lists the keys of the chart's minor release.
 func knownRelease(version string) bool {
 	of, _, _ := strings.Cut(chartKeys, "\n")
-	return minorOf(version) == minorOf(of)
-}
-
-func minorOf(version string) string {
-	return version[:max(strings.LastIndex(version, "."), 0)]
+	return releases.MinorOf(version) == releases.MinorOf(of)
 }
 
 // knownKeys returns the known keys below each path; none for a path that may have any.

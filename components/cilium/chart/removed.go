@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/releases"
 )
 
 // RemovedValue is a value that the chart no longer has. A chart ignores what it does not know, or fails.
@@ -64,7 +65,7 @@ var RemovedValues = []RemovedValue{
 
 // minorRelease returns the minor release of a version of Cilium 1; false for a text that is no version, or of another major release.
 func minorRelease(version string) (int, bool) {
-	release, err := strconv.Atoi(strings.TrimPrefix(minorOf(version), "1."))
+	release, err := strconv.Atoi(strings.TrimPrefix(releases.MinorOf(version), "1."))
 	return release, err == nil
 }
 
