@@ -58,7 +58,7 @@ var (
 		// Since 1.5 the manifest has a ValidatingAdmissionPolicy, too, which refuses older CRDs and those of the experimental channel. Slipway
 		// leaves it out: what goes with Cilium is checked before anything is applied, and the way back must stay open.
 		Bundle: true,
-		// The release must be the one that Cilium implements, see gatewayAPIOfCilium.
+		// The release must be the one that Cilium implements: cluster/releases/table.go.
 		//
 		// renovate: datasource=github-releases depName=kubernetes-sigs/gateway-api
 		version:  "v1.6.3",
