@@ -98,7 +98,8 @@ func pinTable(t *testing.T) string {
 	t.Helper()
 	found, tree := pinned(t)
 	var text strings.Builder
-	text.WriteString("\n| | Slipway pins | supported until, or as | the lab runs | compared with its sources by |\n| --- | --- | --- | --- | --- |\n")
+	text.WriteString("\n| | Slipway pins | supported until, or as | the lab runs | compared with its sources by |\n" +
+		"| --- | --- | --- | --- | --- |\n")
 	for _, one := range pins {
 		version := found[one.dep]
 		if one.dep == "" {

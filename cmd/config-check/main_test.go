@@ -99,7 +99,7 @@ func TestConfigCheck_WarnsOfWhatIsAcceptedAndShouldBeChanged(t *testing.T) {
 	code, out, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, valid, code)
 	assert.Contains(t, out, "Pulumi.home.yaml: valid\n")
-	assert.Regexp(t, `^Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.version: 0.20.4 of External Secrets has been out of support .*\n`+
+	assert.Regexp(t, `^Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.version: 0.20.4 of External Secrets has been out .*\n`+
 		`Pulumi.home.yaml:\d+: warning: secrets.sealedSecrets.version: 2.19.2 installs a controller that decrypts .*\n`+
 		`Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.version: the chart 0.20.4 takes the images from .*\n`+
 		`Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.values.replicaCount: 2 operators without leaderElect .*\n$`, problems)

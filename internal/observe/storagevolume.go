@@ -325,8 +325,8 @@ func (a *attempt) image(ctx context.Context) (image string, err error) {
 	return image, err
 }
 
-// job returns the Job. The Job owns its pod, and the pod owns the volume, so that Kubernetes deletes both some time after the Job has ended,
-// whatever becomes of the probe. One container writes a word that was never there before, and the next one reads it.
+// job returns the Job. The Job owns its pod, and the pod owns the volume, so that Kubernetes deletes both some time after the Job has
+// ended, whatever becomes of the probe. One container writes a word that was never there before, and the next one reads it.
 func (a *attempt) job(image string) (*unstructured.Unstructured, error) {
 	labels := map[string]any{
 		"app.kubernetes.io/name": storage.ProbeName, "app.kubernetes.io/instance": a.name, "app.kubernetes.io/managed-by": "slipway-probe",

@@ -52,8 +52,8 @@ func (r *StackReport) upgrade(before, after *Stack) (up upgrade) {
 	}
 	if was, is := before.Keys["lifecycle.bootedSince"], after.Keys["lifecycle.bootedSince"]; is != "" && was != is {
 		up.reboots = true
-		up.sentences = append(up.sentences, "`lifecycle.bootedSince` "+code(is)+": `up` drains and reboots the nodes that have booted before, control "+
-			"planes one after the other, then `lifecycle.maxUnavailable` workers at once.")
+		up.sentences = append(up.sentences, "`lifecycle.bootedSince` "+code(is)+": `up` drains and reboots the nodes that have booted before, "+
+			"control planes one after the other, then `lifecycle.maxUnavailable` workers at once.")
 	}
 	return up
 }
