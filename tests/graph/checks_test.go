@@ -32,7 +32,9 @@ func TestChecks_CloseTheGatesThatComeAfterCiliumTheTurnsAndTheLastGate(t *testin
 	read(checksGate, last)
 	assert.Equal(t, healthy.Checks, last.Checks)
 	read(upgradeName, turns)
-	assert.Equal(t, healthy.Checks, turns.Checks)
+	require.Len(t, turns.Checks, 2, "infra provides storage: Ceph is asked, too")
+	assert.Equal(t, healthy.Checks, turns.Checks[:1])
+	assert.Equal(t, "CephCluster", turns.Checks[1].Objects.Kind)
 
 	end := rec.Resource(t, checksGate)
 	assert.Contains(t, end.Dependencies, rec.Resource(t, handover).URN, "Flux may bring what they judge")
