@@ -16,6 +16,14 @@ type Check struct {
 	Message string `json:"message" form:"sentence" example:"see the runbook of the databases, and ask in #databases"`
 }
 
+// TurnChecks are what must hold before and after each turn of a node, in the specs of the runs of the probe.
+type TurnChecks struct {
+	Checks []Check `json:"checks,omitempty"`
+	// How long the checks must hold without a break after a turn that interrupts pods, and before a removal: as long as what they judge may
+	// be out of date.
+	Settle Duration `json:"settle,omitzero"`
+}
+
 // CheckedObjects are objects of one kind. Secrets cannot be checked: nothing that `up` reports may depend on their contents.
 type CheckedObjects struct {
 	// Group and version of the kind, as in a manifest.

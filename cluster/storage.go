@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Storage declares the cluster's part in the storage that clusters share. A provider runs Ceph, with Rook as its operator, on its data
@@ -56,26 +57,30 @@ const (
 const storageToken = "onepasswordStorageToken" //nolint:gosec // the name of a setting
 
 // cephIsWhole is the check before and after each turn on a provider of storage: the next node that goes away must not take the last copy of
-// something. Rook asks Ceph once a minute. Warnings that say nothing of copies do not count, such as a late scrub.
+// something. Warnings that say nothing of copies do not count, such as a late scrub.
 var cephIsWhole = Check{
 	Name:    "Ceph has all copies, disks and monitors",
-	Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: rookNamespace, Name: "rook-ceph"},
+	Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: RookNamespace, Name: "rook-ceph"},
 	Expression: `!object.?status.?ceph.?details.orValue({}).exists(code, code in ['PG_AVAILABILITY', 'PG_DEGRADED', 'PG_DAMAGED', ` +
 		`'OBJECT_UNFOUND', 'OSD_DOWN', 'OSD_HOST_DOWN', 'MON_DOWN', 'error'])`,
 	Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing; to replace the node that is the reason, set " +
 		"lifecycle.allowDegradedStorage: true",
 }
 
-// TurnChecks are the checks before and after each turn of a node: those of the stack file, and on a provider of storage that of Ceph.
-func (c *Cluster) TurnChecks() []Check {
+// cephStatusAge is how old Rook's word about Ceph may be: it asks once a minute, and Ceph's answer may take some seconds
+// (pkg/operator/ceph/cluster/cephstatus.go).
+const cephStatusAge = 75 * time.Second
+
+// TurnChecks are those of the stack file, and on a provider of storage that of Ceph.
+func (c *Cluster) TurnChecks() TurnChecks {
 	if c.Storage.Role != StorageProvider || c.Lifecycle.AllowDegradedStorage {
-		return c.Checks
+		return TurnChecks{Checks: c.Checks}
 	}
-	return append(slices.Clone(c.Checks), cephIsWhole)
+	return TurnChecks{Checks: append(slices.Clone(c.Checks), cephIsWhole), Settle: Duration{cephStatusAge}}
 }
 
-// rookNamespace is the namespace of Ceph's operator and of all that the storage needs.
-const rookNamespace = "rook-ceph"
+// RookNamespace is the namespace of Ceph's operator and of all that the storage needs.
+const RookNamespace = "rook-ceph"
 
 // storageProviderPath is the key that names a consumer's provider.
 const storageProviderPath = "storage.provider"
@@ -122,9 +127,9 @@ func (s Storage) Connection() (namespace, name string) {
 // VaultReaders returns the namespaces that read or write the vault. Flux's has a consumer's list of the provider's monitors.
 func (s Storage) VaultReaders() []string {
 	if s.Role == StorageConsumer {
-		return []string{FluxNamespace, rookNamespace}
+		return []string{FluxNamespace, RookNamespace}
 	}
-	return []string{rookNamespace}
+	return []string{RookNamespace}
 }
 
 func (s *Storage) derive(machines int) {

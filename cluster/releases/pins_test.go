@@ -61,8 +61,7 @@ var pins = []pin{
 
 var (
 	annotation = regexp.MustCompile(`// renovate: datasource=\S+ depName=(\S+).*\n.*?"v?(\d[^"]*)"`)
-	tagged     = regexp.MustCompile(`// renovate: datasource=\S+ depName=(\S+).*\n.*default:"v?(\d[^"]*)"`)
-	module     = regexp.MustCompile(`(?m)^\t(\S*/pulumi\S*) v(\S+)$`)
+	direct     = regexp.MustCompile(`(?m)^\t(\S*/pulumi\S*) v(\S+)$`)
 )
 
 // pinned returns the pins of the program, by their depNames, and the text of the tree.
@@ -81,11 +80,9 @@ func pinned(t *testing.T) (found map[string]string, tree string) {
 		case strings.HasPrefix(path, "../../kubernetes"):
 			tree += text
 		default:
-			for _, pattern := range []*regexp.Regexp{annotation, tagged, module} {
+			for _, pattern := range []*regexp.Regexp{annotation, direct} {
 				for _, match := range pattern.FindAllStringSubmatch(text, -1) {
-					if _, direct, _ := strings.Cut(match[0], "// indirect"); direct == "" {
-						found[match[1]] = match[2]
-					}
+					found[match[1]] = match[2]
 				}
 			}
 		}

@@ -54,7 +54,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
 		Target:     turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines())},
-		TurnLimits: declared.Lifecycle.TurnLimits, Checks: declared.TurnChecks(),
+		TurnLimits: declared.Lifecycle.TurnLimits, TurnChecks: declared.TurnChecks(),
 		Snapshots: snapshot.PlaceOf(declared.Lifecycle.Snapshots), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {

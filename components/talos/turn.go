@@ -90,7 +90,7 @@ func (t *turns) connect(ctx context.Context) error {
 			return
 		}
 		t.engine = &turn.Engine{
-			Cluster: t.cluster, Nodes: t.nodes, TurnLimits: t.Lifecycle.TurnLimits, Checks: t.TurnChecks(),
+			Cluster: t.cluster, Nodes: t.nodes, TurnLimits: t.Lifecycle.TurnLimits, TurnChecks: t.TurnChecks(),
 			Say: func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
 		}
 	})

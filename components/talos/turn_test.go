@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,170 +98,6 @@ func TestTalosCluster_RemembersItsTurnsAfterAllConfigurationsAndBeforeWhatFollow
 	}
 }
 
-// calm is a healthy cluster. Its machines do what effects says for a changed configuration, until they have booted with it.
-type calm struct {
-	mu           sync.Mutex
-	nodes        []turn.Node
-	bare         bool // no machine has a configuration
-	unbootstraps bool // etcd does not run
-	silent       error
-	effects      live.Effect
-	answersAfter int      // questions that are not answered before the effect is
-	refuses      error    // answer to a reboot
-	static       string   // problem of the static pods
-	gates        []string // unknown feature gates
-	tried        string   // the configuration that a node tries
-	isolates     error    // answer of a node that tries one
-	sickens      bool     // a node that tries one is not well for twice as long
-	unready      bool     // no Node object is Ready
-	sick         bool     // a service of each machine waits
-	boots        map[string]int
-	staged       map[string]bool
-	log          []string
-}
-
-func (c *calm) did(what, node string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.log = append(c.log, what+" "+node)
-}
-
-func (c *calm) with(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change()
-}
-
-func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) {
-	etcd := turn.Service{State: "Running", Known: true, Healthy: true}
-	if c.unbootstraps {
-		etcd = turn.Service{State: "Preparing"}
-	}
-	services := map[string]turn.Service{"etcd": etcd}
-	if c.sick {
-		services["kubelet"] = turn.Service{State: "Waiting"}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return turn.Machine{Boot: fmt.Sprint(1 + c.boots[node.Name]), Stage: "running", Services: services}, c.silent
-}
-
-func (c *calm) Members(context.Context, turn.Node) (members []turn.Member, err error) {
-	for i, node := range c.nodes {
-		if node.Role == cluster.ControlPlane {
-			members = append(members, turn.Member{ID: uint64(i), Name: node.Name})
-		}
-	}
-	return members, nil
-}
-
-func (c *calm) Nodes(context.Context) (map[string]turn.KubeNode, error) {
-	all := map[string]turn.KubeNode{}
-	for _, node := range c.nodes {
-		cordoned := slices.Contains(c.log, "cordon "+node.Name) && !slices.Contains(c.log, "uncordon "+node.Name)
-		all[node.Name] = turn.KubeNode{Ready: !c.unready, Ours: cordoned, Unschedulable: cordoned}
-	}
-	return all, c.silent
-}
-
-func (c *calm) Cordon(_ context.Context, node string) error {
-	c.did("cordon", node)
-	return nil
-}
-
-func (c *calm) Uncordon(_ context.Context, node string) error {
-	c.did("uncordon", node)
-	return nil
-}
-
-func (c *calm) Forget(_ context.Context, node string) error {
-	c.did("forget", node)
-	return nil
-}
-
-func (c *calm) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
-func (c *calm) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
-
-func (c *calm) LastLines(context.Context, turn.Node) []string { return nil }
-
-func (c *calm) Evict(context.Context, turn.Pod) error               { return nil }
-func (c *calm) Configured(context.Context, turn.Node) (bool, error) { return !c.bare, c.silent }
-
-func (c *calm) Effect(_ context.Context, node turn.Node, _ string) (live.Effect, string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.answersAfter > 0:
-		c.answersAfter--
-		return live.Unknown, "", errors.New("no route")
-	case c.staged[node.Name] && c.boots[node.Name] > 0:
-		return live.KeepsRunning, "", nil
-	}
-	return c.effects, "machine.files", nil
-}
-
-func (c *calm) Stage(_ context.Context, node turn.Node, _ string) error {
-	c.did("stage", node.Name)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.staged == nil {
-		c.staged, c.boots = map[string]bool{}, map[string]int{}
-	}
-	c.staged[node.Name] = true
-	return nil
-}
-
-// Try is forgotten after live.TryFor.
-func (c *calm) Try(_ context.Context, node turn.Node, text string) error {
-	c.did("try", node.Name)
-	c.with(func() { c.tried, c.silent = text, c.isolates })
-	if c.sickens {
-		c.with(func() { c.sick = true })
-		time.AfterFunc(2*live.TryFor, func() { c.with(func() { c.sick = false }) })
-	}
-	time.AfterFunc(live.TryFor, func() { c.with(func() { c.tried, c.silent = "", nil }) })
-	return nil
-}
-
-func (c *calm) Runs(_ context.Context, _ turn.Node, text string) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.tried == text, c.silent
-}
-
-func (c *calm) Reboot(_ context.Context, node turn.Node) error {
-	if c.refuses != nil {
-		return c.refuses
-	}
-	c.did("reboot", node.Name)
-	time.AfterFunc(20*time.Second, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.boots[node.Name]++
-	})
-	return nil
-}
-
-func (c *calm) UnknownGates(context.Context, string) ([]string, error) { return c.gates, c.silent }
-
-func (c *calm) StaticPods(context.Context, turn.Node) (problem string, err error) {
-	c.with(func() { problem = c.static })
-	return problem, nil
-}
-
-// StepAside implements turn.VIPs. The first control plane has the virtual IP, until it leaves it to the second one.
-func (c *calm) StepAside(_ context.Context, node turn.Node) (netip.Addr, error) {
-	if node.Name != c.nodes[0].Name {
-		return netip.Addr{}, nil
-	}
-	c.did("step aside", node.Name)
-	return netip.MustParseAddr("10.25.11.10"), nil
-}
-
-func (c *calm) Holds(_ context.Context, node turn.Node, _ netip.Addr) (bool, error) {
-	return node.Name == c.nodes[1].Name, nil
-}
-
 func turnsOf(t *testing.T, on *calm) *turns {
 	on.nodes = turn.NodesOf(allMachines(t))
 	return &turns{Owner: machines.Owner{Cluster: new(cluster.Cluster)}, dial: func(context.Context) (access, error) { return on, nil }, nodes: on.nodes, open: map[string]*turn.Turn{},
@@ -286,68 +119,6 @@ func TestTurns_BeginBeforeAnUpdateAndEndAfterIt(t *testing.T) {
 		assert.Equal(t, []string{"cordon infra-cp-1", "uncordon infra-cp-1"}, on.log)
 		require.NoError(t, turns.end(t.Context(), "urn:1"))
 	})
-}
-
-func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWay(t *testing.T) {
-	for name, one := range map[string]struct {
-		changed, grows []string
-		before, after  machines.Power
-		reboots        bool // the provider reboots the VM
-		want           []string
-	}{
-		"nothing that reboots": {},
-		"a bigger disk":        {changed: []string{"disks"}, grows: []string{"scsi0"}, want: []string{"cordon", "reboot", "uncordon"}},
-		"rebooted by the provider": {
-			changed: []string{"disks"}, grows: []string{"scsi0"}, reboots: true, want: []string{"cordon", "uncordon"},
-		},
-		"a new disk":          {changed: []string{"disks"}, want: []string{"cordon", "uncordon"}},
-		"half-way, and again": {before: waits("memory"), after: waits("memory"), want: []string{"cordon", "restart", "uncordon"}},
-		"both": {
-			changed: []string{"disks"}, grows: []string{"scsi0"}, after: waits("cores"), want: []string{"cordon", "restart", "uncordon"},
-		},
-		"off, and started by the provider": {changed: []string{"memory"}, before: machines.Power{Off: true}},
-		"off, and again":                   {before: machines.Power{Off: true}, after: machines.Power{Off: true}, want: []string{"restart"}},
-		"off only after the update":        {after: machines.Power{Off: true}},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			on := &calm{boots: map[string]int{}}
-			turns, power := turnsOf(t, on), one.before
-			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
-			update := &machineUpdate{turns: turns, Update: machines.Update{
-				Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return power, nil },
-				Restart: func(ctx context.Context) error {
-					on.did("restart", "infra-cp-1")
-					on.with(func() { on.boots["infra-cp-1"]++ })
-					return nil
-				},
-			}}
-			if plan := update.plan(t.Context(), one.changed, one.grows); plan != nil {
-				require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], plan), name)
-			}
-			power = one.after
-			if one.reboots {
-				on.boots["infra-cp-1"]++
-			}
-			require.NoError(t, turns.end(t.Context(), "urn:1"), name)
-			require.NoError(t, update.start(t.Context()), name)
-			var did []string
-			for _, line := range on.log {
-				did = append(did, strings.TrimSuffix(line, " infra-cp-1"))
-			}
-			assert.Equal(t, one.want, did, name)
-		})
-	}
-}
-
-func waits(options ...string) machines.Power { return machines.Power{Waiting: options} }
-
-// What is not known keeps no update from happening, because the update itself says what is wrong.
-func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T) {
-	update := &machineUpdate{turns: turnsOf(t, &calm{}), Update: machines.Update{
-		Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return machines.Power{}, errors.New("no route") },
-	}}
-	assert.Nil(t, update.plan(t.Context(), nil, nil))
-	assert.NotNil(t, update.plan(t.Context(), []string{"memory"}, nil))
 }
 
 func TestTurns_AFailedUpdateEndsTheTurnsOfAllOthers(t *testing.T) {
@@ -617,14 +388,4 @@ func TestTurns_ANodeOfAClusterWithoutEtcdRebootsAtOnceToBeMended(t *testing.T) {
 		require.NoError(t, turns.end(t.Context(), "urn:1"))
 		assert.Len(t, on.log, 2)
 	})
-}
-
-func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {
-	all := allMachines(t)
-	declared := arguments(t).Cluster
-	assert.Equal(t, "infra-cp-1 reboots for its changed cpu, memory: after its turn has come it is cordoned, drained, changed and uncordoned "+
-		"once it is back (control planes go first, one at a time)", announcement(declared, all[0], []string{"cpu", "memory"}))
-	assert.Contains(t, announcement(declared, all[3], []string{"memory"}), "(after the control planes, 1 at a time)")
-	declared = arguments(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }).Cluster
-	assert.Contains(t, announcement(declared, all[0], []string{"memory"}), "it is the only control plane, so the Kubernetes API is away meanwhile")
 }

@@ -41,7 +41,7 @@ func (r *registrar) upgrade(
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
 			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes},
-			TurnLimits: declared.TurnLimits, Checks: r.TurnChecks(), BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs,
+			TurnLimits: declared.TurnLimits, TurnChecks: r.TurnChecks(), BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs,
 			Installer: installer,
 			Releases: versions.Releases{
 				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,

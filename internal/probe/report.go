@@ -33,6 +33,14 @@ func Lines(prefix string, texts []string) string {
 	return lines.String()
 }
 
+// Line returns a line with a text and a prefix; "" without a text.
+func Line(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text + "\n"
+}
+
 // Write writes a report as text, and then as JSON on one line.
 func Write(w io.Writer, report Report) error {
 	line, err := json.Marshal(report)

@@ -54,7 +54,7 @@ func startStorage(t *testing.T, keyType string) *storageCluster {
 	if os.Geteuid() != 0 {
 		t.Skip("the host name of a program needs root")
 	}
-	s := newStorage(t, &rook.Rook{Ceph: &ceph.World{Dir: t.TempDir()}}, "infra", kubetest.Loopback())
+	s := newStorage(t, &rook.Rook{Ceph: &ceph.World{Dir: t.TempDir()}, HealthEvery: time.Second}, "infra", kubetest.Loopback())
 	s.create(t, "cephclusters", fmt.Sprintf(`apiVersion: ceph.rook.io/v1
 kind: CephCluster
 metadata: {name: rook-ceph, namespace: rook-ceph}

@@ -45,7 +45,7 @@ func (r *StackReport) removals() []string {
 	if len(names) == 0 {
 		return nil
 	}
-	sentence := fmt.Sprintf("`up` drains %s and shuts the machines down, one after the other, before any other machine changes.", list(names))
+	sentence := fmt.Sprintf("`up` drains %s and shuts the machines down, control planes first, before any other machine changes.", list(names))
 	if again := r.named(func(m MachineChange) bool { return leaves(m) && m.State == Replaced }); len(again) > 0 {
 		sentence += fmt.Sprintf(" The VMs of %s are then deleted and made anew.", list(again))
 	}

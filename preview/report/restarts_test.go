@@ -62,7 +62,7 @@ func assertInOrder(t *testing.T, sentences []string, begin ...string) {
 func TestRestarts_StandInTheOrderOfAnUp(t *testing.T) {
 	assertInOrder(t, restartsOf(t, nil, everything),
 		"`up` replaces Kubernetes' CA",
-		"`up` drains `cp-1` and shuts the machines down, one after the other, before any other machine changes. The VMs of `cp-1` are then",
+		"`up` drains `cp-1` and shuts the machines down, control planes first, before any other machine changes. The VMs of `cp-1` are then",
 		"Proxmox reboots `cp-2`, `worker-1` for",
 		"Talos `v1.12.8` instead of `v1.12.7`: `up` drains, upgrades and reboots all machines",
 		"Kubernetes `v1.35.9` instead of `v1.35.8`:",
@@ -260,6 +260,16 @@ func TestRestarts_OfMachinesThatLeaveSayWhatBecomesOfTheirVMs(t *testing.T) {
 	assertInOrder(t, restartsOf(t, nil, func(s *Stack) {
 		s.Machines[0].VMID = 999
 		s.Machines = s.Machines[:3]
-	}), "`up` drains `worker-1` and shuts the machines down, one after the other, before any other machine changes. "+
+	}), "`up` drains `worker-1` and shuts the machines down, control planes first, before any other machine changes. "+
 		"The VMs of `worker-1` are deleted at the end.", "The VMs of `cp-1` are deleted and made anew, without a drain.")
+}
+
+func TestRestarts_OfADeclaredTimeAreRebootsOfWhatHasBootedBefore(t *testing.T) {
+	since := func(time string) func(*Stack) {
+		return func(s *Stack) { s.Keys["lifecycle.bootedSince"] = time }
+	}
+	assertInOrder(t, restartsOf(t, nil, since("2026-01-02T03:04:05Z")),
+		"`lifecycle.bootedSince` `2026-01-02T03:04:05Z`: `up` drains and reboots the nodes that have booted before, control planes one after the other")
+	assert.Empty(t, restartsOf(t, since("2026-01-02T03:04:05Z"), since("2026-01-02T03:04:05Z")))
+	assert.Empty(t, restartsOf(t, since("2026-01-02T03:04:05Z"), func(*Stack) {}), "without the key, nothing reboots")
 }

@@ -49,6 +49,7 @@ func kubernetesCAReplaced(l *lab) {
 	require.Contains(t, preview, "Every Deployment, DaemonSet and StatefulSet whose pods use the Kubernetes API is restarted")
 	require.NotRegexp(t, `\+-\s*(kubernetes|proxmoxve):`, preview, "a preview replaces nothing for credentials that it does not know")
 
+	saved := l.snapshots()
 	up := l.up("infra")
 	up.reaches("the first API server has a certificate of the new CA", func() bool {
 		said, err := l.askAPI(before, "10.25.11.11") // an API server that starts again does not answer
@@ -56,6 +57,7 @@ func kubernetesCAReplaced(l *lab) {
 	})
 	require.True(t, l.apiAnswers(before, "10.25.11.12"), "the API servers change one after the other")
 	up.kill("infra")
+	require.NotEqual(t, saved, l.snapshots(), "etcd was not saved before the new CA")
 	require.Equal(t, "II true", l.rootCAs()["flux-system"], "pods trust both CAs")
 	out := l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Contains(t, out, "generation 2 of Kubernetes's CA")
@@ -96,8 +98,8 @@ func kubernetesCAReplaced(l *lab) {
 const otherKubeconfig = `generation 2 of Kubernetes's CA|The provider for this resource has inputs that are not known during preview|` +
 	`may not correctly represent the changes`
 
-// rootCAs returns, by namespace, how many certificates pods trust API servers by, and whether the ConfigMap is immutable. The API server that
-// is asked may have a certificate of either CA: a killed run may have changed it a moment before.
+// rootCAs returns, by namespace, how many certificates pods trust API servers by, and whether the ConfigMap is immutable. The API server
+// that is asked may have a certificate of either CA: a killed run may have changed it a moment before.
 func (l *lab) rootCAs() map[string]string {
 	l.t.Helper()
 	found := map[string]string{}

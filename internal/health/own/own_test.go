@@ -3,6 +3,7 @@ package own
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -80,10 +81,11 @@ func TestSpec_NamesEveryProblemOfItsChecks(t *testing.T) {
 
 func TestTurnChecks_AProviderOfStorageChangesNoNodeWhileCephLacksCopies(t *testing.T) {
 	declared := &cluster.Cluster{Checks: []cluster.Check{databases}}
-	assert.Equal(t, declared.Checks, declared.TurnChecks())
+	assert.Equal(t, cluster.TurnChecks{Checks: declared.Checks}, declared.TurnChecks())
 	declared.Storage.Role = cluster.StorageProvider
-	checks := declared.TurnChecks()
+	checks := declared.TurnChecks().Checks
 	require.Len(t, checks, 2)
+	assert.Greater(t, declared.TurnChecks().Settle.Duration, time.Minute, "Rook asks Ceph once a minute")
 	expression, err := checks[1].Compile()
 	require.NoError(t, err)
 	for text, whole := range map[string]bool{
@@ -101,5 +103,5 @@ func TestTurnChecks_AProviderOfStorageChangesNoNodeWhileCephLacksCopies(t *testi
 		assert.Equal(t, whole, seen.Holds, "%s: %s", text, seen.Reason(checks[1]))
 	}
 	declared.Lifecycle.AllowDegradedStorage = true
-	assert.Equal(t, declared.Checks, declared.TurnChecks())
+	assert.Equal(t, cluster.TurnChecks{Checks: declared.Checks}, declared.TurnChecks())
 }

@@ -51,7 +51,7 @@ func TestPlan_NodesThatAreNotDeclaredAnyMoreLeaveControlPlanesFirst(t *testing.T
 	require.NoError(t, err)
 	assert.Equal(t, nodes("cp-3", "worker-1", "worker-2"), plan.Leave)
 	assert.Equal(t, nodes("cp-1", "cp-2", "worker-3"), plan.Stay, "cp-4 has still to join")
-	assert.Equal(t, "cp-3, worker-1, worker-2 leave the cluster, in this order, before anything else is changed, "+
+	assert.Equal(t, "cp-3, worker-1, worker-2 leave the cluster, control planes first, before anything else is changed, "+
 		"and then their machines are deleted", plan.String())
 }
 
@@ -65,7 +65,7 @@ func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
 	assert.Equal(t, nodes("cp-2", "worker-1", "worker-2", "worker-3"), plan.Leave)
 	assert.Equal(t, nodes("cp-1", "cp-3"), plan.Stay)
 	assert.Equal(t, []string{"cp-2", "worker-1", "worker-2"}, plan.Replaced)
-	assert.Equal(t, "cp-2, worker-1, worker-2, worker-3 leave the cluster, in this order, before anything else is changed, and then their "+
+	assert.Equal(t, "cp-2, worker-1, worker-2, worker-3 leave the cluster, control planes first, before anything else is changed, and then their "+
 		"machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
 }
 

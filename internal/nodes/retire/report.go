@@ -114,6 +114,5 @@ func (r Report) Sentence() string {
 // Text implements probe.Report.
 func (r Report) Text() string {
 	return fmt.Sprintf("nodes of %s: %s\n", r.Cluster, r.Sentence()) +
-		probe.Lines("  removed  ", r.Removed) + probe.Lines("  left     ", r.Left) +
-		probe.Lines("  snapshot ", slices.DeleteFunc([]string{r.Snapshot}, func(path string) bool { return path == "" }))
+		probe.Lines("  removed  ", r.Removed) + probe.Lines("  left     ", r.Left) + probe.Line("  snapshot ", r.Snapshot)
 }

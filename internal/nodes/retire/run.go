@@ -75,7 +75,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if _, err := NewPlan(former, &spec, false); err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
-	engine := &turn.Engine{Cluster: on, Nodes: plan.Stay, TurnLimits: spec.TurnLimits, Checks: spec.Checks, Say: log.Say}
+	engine := &turn.Engine{Cluster: on, Nodes: plan.Stay, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Say: log.Say}
 	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
 	if err := engine.Release(ctx); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)

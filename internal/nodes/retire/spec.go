@@ -18,8 +18,7 @@ const PreviousOutput = "PULUMI_COMMAND_STDOUT"
 type Spec struct {
 	turn.Target // its nodes with their generations
 	cluster.TurnLimits
-
-	Checks []cluster.Check `json:"checks,omitempty"` // that must hold before each removal
+	cluster.TurnChecks // before each removal
 
 	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before a control plane is removed
 

@@ -28,5 +28,6 @@ func (r Report) Sentence() string {
 // Text implements probe.Report.
 func (r Report) Text() string {
 	return fmt.Sprintf("%s's CA of %s: %s\n", r.Of, r.Cluster, r.Sentence()) +
-		probe.Lines("  changed  ", r.Changed) + probe.Lines("  restarted  ", r.Restarted) + probe.Lines("  silent   ", r.Silent)
+		probe.Lines("  changed  ", r.Changed) + probe.Lines("  restarted  ", r.Restarted) + probe.Lines("  silent   ", r.Silent) +
+		probe.Line("  snapshot ", r.Snapshot)
 }

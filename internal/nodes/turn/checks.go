@@ -37,8 +37,12 @@ func (e *Engine) forbids(ctx context.Context, node Node) (missing string, err er
 }
 
 // awaitChecks waits until the checks of the stack file hold again after the turn of a node.
-func (e *Engine) awaitChecks(ctx context.Context, node Node) error {
-	err := e.Until(ctx, e.ReturnTimeout.Duration, StableFor, "the checks after "+node.Name, func(ctx context.Context) (string, error) {
+func (e *Engine) awaitChecks(ctx context.Context, of Change) error {
+	node, stable := of.Node, StableFor
+	if !of.Quiet {
+		stable = max(stable, e.Settle.Duration)
+	}
+	err := e.Until(ctx, e.ReturnTimeout.Duration+stable, stable, "the checks after "+node.Name, func(ctx context.Context) (string, error) {
 		return e.unmet(ctx), nil
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,4 +108,42 @@ func TestChecks_NoNodeIsRemovedWhileOneFails(t *testing.T) {
 		require.ErrorContains(t, err, "not so: the databases have a primary")
 		assert.Empty(t, f.log)
 	})
+}
+
+// Rook writes what Ceph says once a minute: for so long, the check holds although it should not.
+func TestChecks_TheyMustHoldForAsLongAsTheyMayBeOutOfDate(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(1)
+			var changed time.Time
+			e := f.checked(t, nodes, func() bool {
+				since := time.Since(changed)
+				return !changed.IsZero() && since > time.Minute && since < 3*time.Minute
+			})
+			e.Settle = cluster.Duration{Duration: 75 * time.Second}
+			require.NoError(t, e.Take(t.Context(), Change{Node: named(nodes, "worker-1"), Quiet: quiet, Act: func(context.Context) error {
+				f.with(func() { changed = time.Now() })
+				return nil
+			}}))
+			if quiet {
+				assert.Less(t, time.Since(changed), time.Minute, "a change that interrupts no pod waits for no Ceph")
+			} else {
+				assert.GreaterOrEqual(t, time.Since(changed), 3*time.Minute+75*time.Second)
+			}
+		})
+	}
+}
+
+func TestChecks_BeforeARemovalTheyHoldForAsLongAsTheyMayBeOutOfDate(t *testing.T) {
+	for _, name := range []string{"worker-1", "cp-3"} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(2)
+			start := time.Now()
+			e := f.checked(t, nodes, func() bool { since := time.Since(start); return since > time.Minute && since < 2*time.Minute })
+			e.Nodes = slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Name == name })
+			e.Settle = cluster.Duration{Duration: 75 * time.Second}
+			require.NoError(t, e.Remove(t.Context(), f, named(nodes, name)))
+			assert.GreaterOrEqual(t, time.Since(start), 2*time.Minute+75*time.Second)
+		})
+	}
 }

@@ -21,8 +21,8 @@ type waiting struct {
 var errOvertaken = errors.New("another node is in its turn")
 
 // claim gives a node its turn as soon as the cluster can spare it. While another node of the engine is in its turn, it waits for as long as
-// that takes, because turns have limits of their own; otherwise for SpareTimeout. A waiting node blocks no other
-// node, because that node's change may fix the cluster.
+// that takes, because turns have limits of their own; otherwise for SpareTimeout. A waiting node blocks no other node, because that node's
+// change may fix the cluster.
 func (e *Engine) claim(ctx context.Context, c Change) error {
 	node := c.Node
 	e.enter(node)
@@ -31,7 +31,7 @@ func (e *Engine) claim(ctx context.Context, c Change) error {
 	for {
 		err := e.Until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
 		if err == nil {
-			err = e.Until(ctx, SpareTimeout, c.stable(), what, func(ctx context.Context) (string, error) {
+			err = e.Until(ctx, SpareTimeout, e.stable(c), what, func(ctx context.Context) (string, error) {
 				return e.look(ctx, c)
 			})
 		}
@@ -72,12 +72,16 @@ func (e *Engine) look(ctx context.Context, c Change) (missing string, err error)
 	return missing, err
 }
 
-// stable is how long the cluster must be able to spare the node of a change. One that takes nothing from it looks once.
-func (c Change) stable() time.Duration {
-	if c.Awaits == Spared {
-		return StableFor
+// stable is how long the cluster must be able to spare the node of a change. One that takes nothing from it looks once. Before a node leaves
+// for good, the removal of another one may not show in the checks yet.
+func (e *Engine) stable(c Change) time.Duration {
+	switch {
+	case c.Awaits != Spared:
+		return 0
+	case c.Leaves:
+		return max(StableFor, e.Settle.Duration)
 	}
-	return 0
+	return StableFor
 }
 
 // refuse ends the wait of a node that does not get its turn. After it, no other node gets one.

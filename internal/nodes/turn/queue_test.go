@@ -50,6 +50,7 @@ func (q *queue) ask(t *testing.T, names ...string) {
 // began returns which nodes are in their turn after a while of the bubble's time, which costs none.
 func (q *queue) began(after time.Duration) []string {
 	time.Sleep(after)
+	synctest.Wait()
 	var names []string
 	for _, node := range q.nodes {
 		if q.turns[node.Name] != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Durations of a removal that nobody declares.
@@ -137,7 +139,7 @@ func (r *removal) claim(ctx context.Context) error {
 		if err := r.Engine.claim(ctx, leaves); err != nil {
 			return err
 		}
-	} else if err := r.Until(ctx, SpareTimeout, StableFor, r.node.Name+"'s removal", r.spareForGood); err != nil {
+	} else if err := r.Until(ctx, SpareTimeout, r.stable(leaves), r.node.Name+"'s removal", r.spareForGood); err != nil {
 		return r.refuse(leaves, err)
 	}
 	if r.lost() {
@@ -154,7 +156,9 @@ func (r *removal) claim(ctx context.Context) error {
 
 // onlyMonitor refuses to remove the node with the only monitor of Ceph: its data is on the node's disk, and Ceph is lost without it.
 func (r *removal) onlyMonitor(ctx context.Context) error {
-	monitor := func(p Pod) bool { return p.Namespace == "rook-ceph" && strings.HasPrefix(p.Name, "rook-ceph-mon-") }
+	monitor := func(p Pod) bool {
+		return p.Namespace == cluster.RookNamespace && strings.HasPrefix(p.Name, "rook-ceph-mon-")
+	}
 	own, err := r.Cluster.Pods(ctx, r.node.Name)
 	if err != nil || !slices.ContainsFunc(own, monitor) {
 		return err

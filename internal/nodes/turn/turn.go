@@ -107,7 +107,7 @@ type Engine struct {
 	Cluster Cluster
 	Nodes   []Node // all declared nodes
 	cluster.TurnLimits
-	Checks []cluster.Check // that must hold before and after each turn; optional
+	cluster.TurnChecks // optional
 
 	Say func(format string, args ...any) // prints progress, a line a call; required
 
@@ -240,7 +240,7 @@ func (t *Turn) end(ctx context.Context) error {
 	}
 	e.Say("%s: is back", node.Name)
 	if t.checks {
-		return e.awaitChecks(ctx, node)
+		return e.awaitChecks(ctx, t.change)
 	}
 	return nil
 }

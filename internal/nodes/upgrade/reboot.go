@@ -14,17 +14,21 @@ func (j *job) bootedBefore(ctx context.Context, seen view) ([]turn.Node, error) 
 	if j.BootedSince.IsZero() {
 		return nil, nil
 	}
-	var late []turn.Node
+	var nodes, late []turn.Node
 	for _, running := range seen.running() {
-		booted, err := j.Booted(ctx, running.Node)
-		if err != nil {
-			return nil, fmt.Errorf("%s: it is not known when it has booted: %w", running.Node.Name, err)
+		nodes = append(nodes, running.Node)
+	}
+	slices.SortStableFunc(nodes, turn.ByRole)
+	booted, errs := make([]time.Time, len(nodes)), make([]error, len(nodes))
+	turn.Each(nodes, func(i int, node turn.Node) { booted[i], errs[i] = j.Booted(ctx, node) })
+	for i, node := range nodes {
+		if errs[i] != nil {
+			return nil, fmt.Errorf("%s: it is not known when it has booted: %w", node.Name, errs[i])
 		}
-		if booted.Before(j.BootedSince) {
-			late = append(late, running.Node)
+		if booted[i].Before(j.BootedSince) {
+			late = append(late, node)
 		}
 	}
-	slices.SortStableFunc(late, turn.ByRole)
 	return late, nil
 }
 

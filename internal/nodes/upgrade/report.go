@@ -47,11 +47,7 @@ func (r Report) Sentence() string {
 
 // Text implements probe.Report.
 func (r Report) Text() string {
-	text := fmt.Sprintf("upgrade of %s: %s\n", r.Cluster, r.Sentence()) +
+	return fmt.Sprintf("upgrade of %s: %s\n", r.Cluster, r.Sentence()) +
 		probe.Lines("  upgraded  Talos on ", r.Talos) + probe.Lines("  upgraded  ", r.Kubernetes) + probe.Lines("  rebooted  ", r.Rebooted) +
-		probe.Lines("  silent    ", r.Silent)
-	if r.Snapshot != "" {
-		text += "  snapshot  " + r.Snapshot + "\n"
-	}
-	return text
+		probe.Lines("  silent    ", r.Silent) + probe.Line("  snapshot  ", r.Snapshot)
 }

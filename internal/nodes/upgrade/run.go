@@ -102,7 +102,7 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: Report{
 		Head: probe.Head{Kind: "upgrade", Cluster: spec.Cluster}, Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes},
 	}}
-	j.engine = &turn.Engine{Cluster: on, Nodes: spec.Nodes, TurnLimits: spec.TurnLimits, Checks: spec.Checks, Say: j.Say}
+	j.engine = &turn.Engine{Cluster: on, Nodes: spec.Nodes, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Say: j.Say}
 	ctx, cancel := probe.Within(ctx, Longest(len(spec.Nodes), spec.TurnLimits))
 	defer cancel()
 	err := j.do(ctx)
@@ -130,19 +130,7 @@ func (j *job) do(ctx context.Context) error {
 	if reasons := seen.problems(); len(reasons) > 0 {
 		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; fix or remove them first", errors.Join(reasons...))
 	}
-	if err := j.namesRemovedAPIs(ctx, plan); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	if !plan.Empty() {
-		j.Say("has to be upgraded: %s", plan)
-	}
-	// A node that an earlier run has left cordoned counts as out of service, so that no other one would get its turn.
-	if err := j.engine.Release(ctx); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	if plan.Empty() {
-		j.Say("has to be rebooted: %s", turn.Names(late))
-	} else if j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say); err != nil {
+	if err := j.prepare(ctx, plan, late); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := j.engine.InOrder(plan.Talos, func(node turn.Node) error { return j.upgradeNode(ctx, node) }); err != nil {
@@ -155,6 +143,23 @@ func (j *job) do(ctx context.Context) error {
 		return err
 	}
 	return j.engine.Release(ctx)
+}
+
+// prepare checks what an upgrade needs, and takes a snapshot of etcd before it. Reboots need none.
+func (j *job) prepare(ctx context.Context, plan versions.Plan, late []turn.Node) (err error) {
+	if len(late) > 0 {
+		j.Say("have to be rebooted, unless an upgrade does it: %s", turn.Names(late))
+	}
+	if err := j.namesRemovedAPIs(ctx, plan); err != nil {
+		return err
+	}
+	// A node that an earlier run has left cordoned counts as out of service, so that no other one would get its turn.
+	if err := j.engine.Release(ctx); err != nil || plan.Empty() {
+		return err
+	}
+	j.Say("has to be upgraded: %s", plan)
+	j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say)
+	return err
 }
 
 // release makes the nodes schedulable that an interrupted run has left cordoned. Without an API server there is nothing to do: the run that

@@ -17,10 +17,9 @@ import (
 type Spec struct {
 	turn.Target
 	cluster.TurnLimits
+	cluster.TurnChecks
 	versions.Releases        // all required but Cilium
 	Installer         string `json:"installer"` // image that Talos of this version and schematic is installed from; required
-
-	Checks []cluster.Check `json:"checks,omitempty"` // that must hold before and after each turn
 
 	BootedSince time.Time `json:"bootedSince,omitzero"` // nodes that have booted before are rebooted
 

@@ -428,6 +428,13 @@ func (o *rookOperator) daemon(cr *unstructured.Unstructured, spec cephClusterSpe
 	}
 }
 
+// healthIsDue tells whether the health of a CephCluster is written: in between, the object says what was so before.
+func healthIsDue(was map[string]any, now time.Time, every time.Duration) bool {
+	checked, _ := was["lastChecked"].(string)
+	last, err := time.Parse(time.RFC3339, checked)
+	return err != nil || now.Sub(last) >= every
+}
+
 // setHealth writes what Ceph says about itself.
 func (o *rookOperator) setHealth(ctx context.Context, cr *unstructured.Unstructured, fsid, health string, checks map[string]string) error {
 	details := map[string]any{}
@@ -440,9 +447,7 @@ func (o *rookOperator) setHealth(ctx context.Context, cr *unstructured.Unstructu
 	}
 	return o.setStatus(ctx, cephClusters, cr, func(s map[string]any) {
 		was, _ := s["ceph"].(map[string]any)
-		before, _ := json.Marshal(was["details"]) // maps of strings
-		after, _ := json.Marshal(details)
-		if was["health"] == health && was["fsid"] == fsid && string(before) == string(after) {
+		if !healthIsDue(was, time.Now(), cmp.Or(o.rook.HealthEvery, time.Minute)) {
 			return
 		}
 		now := time.Now().UTC().Format(time.RFC3339)

@@ -25,9 +25,11 @@ import (
 // administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator picks nodes by itself), failover of
 // monitors, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets, rotation of keys but those of daemons. All
 // daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5 knows no types of keys, as the real one. What
-// the real operator waits for a minute, this one looks at every two seconds.
+// the real operator waits for a minute, this one looks at every two seconds, but for the health: a CephCluster may be a minute behind.
 type Rook struct {
 	Ceph *ceph.World
+
+	HealthEvery time.Duration // how often the health is written; 0: once a minute, as the real operator does
 }
 
 // Behaviours are the programs of Rook, Ceph and the CSI driver. csiProvisioner is the file of the real csi-provisioner, and env is added to its

@@ -3,6 +3,7 @@ package rook
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,4 +44,12 @@ func TestApply_SendsEachKindToItsResource(t *testing.T) {
 		"apps/v1 daemonsets rook-ceph apps/v1 DaemonSet", "batch/v1 jobs rook-ceph batch/v1 Job",
 		"storage.k8s.io/v1 csidrivers  storage.k8s.io/v1 CSIDriver",
 	}, sent)
+}
+
+func TestHealth_OfACephClusterIsUpToAMinuteBehind(t *testing.T) {
+	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
+	require.True(t, healthIsDue(nil, now, time.Minute), "the first one is written at once")
+	was := map[string]any{"lastChecked": now.Format(time.RFC3339), "health": "HEALTH_OK"}
+	require.False(t, healthIsDue(was, now.Add(59*time.Second), time.Minute))
+	require.True(t, healthIsDue(was, now.Add(time.Minute), time.Minute))
 }

@@ -1,0 +1,87 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/machines"
+)
+
+func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWay(t *testing.T) {
+	for name, one := range map[string]struct {
+		changed, grows []string
+		before, after  machines.Power
+		reboots        bool // the provider reboots the VM
+		want           []string
+	}{
+		"nothing that reboots": {},
+		"a bigger disk":        {changed: []string{"disks"}, grows: []string{"scsi0"}, want: []string{"cordon", "reboot", "uncordon"}},
+		"rebooted by the provider": {
+			changed: []string{"disks"}, grows: []string{"scsi0"}, reboots: true, want: []string{"cordon", "uncordon"},
+		},
+		"a new disk":          {changed: []string{"disks"}, want: []string{"cordon", "uncordon"}},
+		"half-way, and again": {before: waits("memory"), after: waits("memory"), want: []string{"cordon", "restart", "uncordon"}},
+		"both": {
+			changed: []string{"disks"}, grows: []string{"scsi0"}, after: waits("cores"), want: []string{"cordon", "restart", "uncordon"},
+		},
+		"off, and started by the provider": {changed: []string{"memory"}, before: machines.Power{Off: true}},
+		"off, and again":                   {before: machines.Power{Off: true}, after: machines.Power{Off: true}, want: []string{"restart"}},
+		"off only after the update":        {after: machines.Power{Off: true}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{boots: map[string]int{}}
+			turns, power := turnsOf(t, on), one.before
+			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+			update := &machineUpdate{turns: turns, Update: machines.Update{
+				Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return power, nil },
+				Restart: func(ctx context.Context) error {
+					on.did("restart", "infra-cp-1")
+					on.with(func() { on.boots["infra-cp-1"]++ })
+					return nil
+				},
+			}}
+			if plan := update.plan(t.Context(), one.changed, one.grows); plan != nil {
+				require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], plan), name)
+			}
+			power = one.after
+			if one.reboots {
+				on.boots["infra-cp-1"]++
+			}
+			require.NoError(t, turns.end(t.Context(), "urn:1"), name)
+			require.NoError(t, update.start(t.Context()), name)
+			var did []string
+			for _, line := range on.log {
+				did = append(did, strings.TrimSuffix(line, " infra-cp-1"))
+			}
+			assert.Equal(t, one.want, did, name)
+		})
+	}
+}
+
+func waits(options ...string) machines.Power { return machines.Power{Waiting: options} }
+
+// What is not known keeps no update from happening, because the update itself says what is wrong.
+func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T) {
+	update := &machineUpdate{turns: turnsOf(t, &calm{}), Update: machines.Update{
+		Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return machines.Power{}, errors.New("no route") },
+	}}
+	assert.Nil(t, update.plan(t.Context(), nil, nil))
+	assert.NotNil(t, update.plan(t.Context(), []string{"memory"}, nil))
+}
+
+func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {
+	all := allMachines(t)
+	declared := arguments(t).Cluster
+	assert.Equal(t, "infra-cp-1 reboots for its changed cpu, memory: after its turn has come it is cordoned, drained, changed and uncordoned "+
+		"once it is back (control planes go first, one at a time)", announcement(declared, all[0], []string{"cpu", "memory"}))
+	assert.Contains(t, announcement(declared, all[3], []string{"memory"}), "(after the control planes, 1 at a time)")
+	declared = arguments(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }).Cluster
+	assert.Contains(t, announcement(declared, all[0], []string{"memory"}), "it is the only control plane, so the Kubernetes API is away meanwhile")
+}
