@@ -168,11 +168,17 @@ func (w *world) health(host byte, timeout time.Duration, stop string, roles ...r
 	}
 }
 
+// knows waits until discovery has told a node of so many members: the check asks those that are known when it starts.
+func (w *world) knows(host byte, count int) {
+	w.t.Helper()
+	w.eventually("all are known", func() bool { return len(members(w, host)) == count })
+}
+
 // waitsFor requires that the check on the server side gets as far as a message, and no further.
 func (w *world) waitsFor(host byte, message string, roles ...role.Role) {
 	w.t.Helper()
 	messages, err := w.health(host, 20*time.Second, message, roles...)
-	require.NoError(w.t, err)
+	require.NoError(w.t, err, "all messages: %q", messages)
 	require.NotEmpty(w.t, messages)
 	last := messages[len(messages)-1]
 	require.Contains(w.t, last, message, "all messages: %q", messages)
@@ -183,7 +189,7 @@ func TestHealthCheck_ChecksWhatTalosChecksInItsOrder(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(3, 1)
 	w.kubernetesAPI([]byte{11, 12, 13}, []byte{21})
-	w.eventually("all know all", func() bool { return w.status(13).Stage == talos.StageRunning })
+	w.knows(11, 4)
 	messages, err := w.health(11, 20*time.Second, "")
 	require.NoError(t, err, "all messages: %q", messages)
 	require.True(t, strings.HasPrefix(messages[0], "discovered nodes: ["), messages[0])
@@ -231,6 +237,7 @@ func TestHealthCheck_WaitsForANodeThatIsOff(t *testing.T) {
 	w.cluster(1, 0)
 	worker, _ := w.install(configmachine.TypeWorker, 21)
 	w.stage(21, talos.StageRunning)
+	w.knows(11, 2)
 	w.kubernetesAPI([]byte{11}, []byte{21})
 	worker.PowerOff()
 	w.waitsFor(11, "no route to host")
@@ -239,6 +246,7 @@ func TestHealthCheck_WaitsForANodeThatIsOff(t *testing.T) {
 func TestHealthCheck_WaitsForEtcdOfEveryControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(3, 0)
+	w.knows(11, 3)
 	w.kubernetesAPI([]byte{11, 12, 13}, nil)
 	w.breaks(fault.EtcdMemberMissing, node(13), "")
 	w.eventually("the member is gone", func() bool { return !w.service(13, "etcd").Healthy })
@@ -248,6 +256,7 @@ func TestHealthCheck_WaitsForEtcdOfEveryControlPlane(t *testing.T) {
 func TestHealthCheck_WaitsForTheKubeletOfAControlPlaneOnly(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)
+	w.knows(11, 2)
 	api := w.kubernetesAPI([]byte{11}, []byte{21})
 	w.breaks(fault.KubeletDown, node(21), "")
 	w.eventually("the kubelet is down", func() bool { return !w.service(21, "kubelet").Healthy })
@@ -268,6 +277,7 @@ func TestHealthCheck_WaitsForANodeThatDoesNotFinishItsBoot(t *testing.T) {
 	w.breaks(fault.KubeletDown, node(21), "")
 	w.install(configmachine.TypeWorker, 21)
 	w.eventually("its kubelet fails", func() bool { return w.service(21, "kubelet").State == "Waiting" })
+	w.knows(11, 2)
 	w.waitsFor(11, "waiting for all nodes to finish boot sequence: nodes are not running: booting: ["+w.addr(21).String()+"]")
 }
 
@@ -279,6 +289,7 @@ func TestHealthCheck_WaitsForMachinesThatAreLargeEnough(t *testing.T) {
 	small.MemoryMiB = 512
 	w.boots(small, w.config(configmachine.TypeWorker, 21))
 	w.stage(21, talos.StageRunning)
+	w.knows(11, 2)
 	w.waitsFor(11, `node "`+w.addr(21).String()+`" does not meet memory requirements: expected at least 874 MiB, actual 512 MiB`)
 
 	w = newWorld(t)
@@ -288,6 +299,7 @@ func TestHealthCheck_WaitsForMachinesThatAreLargeEnough(t *testing.T) {
 	full.Disks = map[string]*vm.Disk{"scsi0": {Volume: "local-lvm:disk", Size: 5 << 30}}
 	w.boots(full, w.config(configmachine.TypeWorker, 22))
 	w.stage(22, talos.StageRunning)
+	w.knows(11, 2)
 	w.waitsFor(11, `for node "`+w.addr(22).String()+`" is too small`)
 }
 
@@ -295,6 +307,7 @@ func TestHealthCheck_WaitsForMachinesThatAreLargeEnough(t *testing.T) {
 func TestHealthCheck_WaitsForKubernetes(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)
+	w.knows(11, 2)
 	api := w.kubernetesAPI([]byte{11}, []byte{21})
 	nodes, pods := slices.Clone(api.nodes), slices.Clone(api.pods)
 	for _, c := range []struct {
@@ -328,5 +341,6 @@ func TestHealthCheck_WaitsForKubernetes(t *testing.T) {
 func TestHealthCheck_OnAWorkerGetsNowhere(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)
+	w.knows(11, 2)
 	w.waitsFor(21, "no request forwarding")
 }
