@@ -286,6 +286,7 @@ func TestPower_RebootChangesTheBootIDAndShutdownEndsTheGuest(t *testing.T) {
 	before := bootID(w, c)
 	require.NoError(t, c.Reboot(w.ctx))
 	w.eventually("it is another boot", func() bool { id := tryBootID(w, c); return id != "" && id != before })
+	w.stage(11, talos.StageRunning) // a node whose kubelet is not up yet cannot be cordoned
 	require.NoError(t, c.Shutdown(w.ctx))
 	w.stage(11, talos.StageOff)
 }
