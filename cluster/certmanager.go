@@ -19,19 +19,13 @@ type CertManager struct {
 	Values ChartValues `json:"values" example:"{replicaCount: 2}"`
 }
 
-// certManagerValues is the part of the chart's values that Slipway sets. The CRDs are installed in their own phase. The probe
-// checks that the API answers. The chart's own check is off: it is a hook, which Helm always waits for, and its error does not
-// name the pod that is missing.
-type certManagerValues struct {
-	CRDs            enabled `json:"crds"`
-	StartupAPICheck enabled `json:"startupapicheck"`
-}
-
 func (m CertManager) service() Service {
 	return Service{
 		Key: "certManager", Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager",
-		Version: m.Version, Repository: m.Repository,
-		Values: certManagerValues{}, UserValues: m.Values, off: !m.Enabled, MakeNamespace: true, Owner: m.Owner,
+		Version: m.Version, Repository: m.Repository, UserValues: m.Values, off: !m.Enabled, MakeNamespace: true, Owner: m.Owner,
+		// The CRDs are installed in their own phase. The probe checks that the API answers. The chart's own check is off: it is a hook,
+		// which Helm always waits for, and its error does not name the pod that is missing.
+		Values: mapping{"crds": mapping{"enabled": false}, "startupapicheck": mapping{"enabled": false}},
 		// The API accepts a Certificate only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{
   "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"namespace": "cert-manager", "name": "slipway-probe"},

@@ -186,11 +186,6 @@ type Operator struct {
 	Values ChartValues `json:"values" example:"{logLevel: debug}"`
 }
 
-// operatorValues is the part of the chart's values that Slipway sets.
-type operatorValues struct {
-	Web enabled `json:"web"`
-}
-
 // defaults returns the values that Slipway sets; nil if the user decides on them, or if the chart does not know them. The chart's web page
 // shows every pod of the cluster all objects of Flux, without a login. Charts before 0.36 have none, and refuse its values.
 func (o Operator) defaults() any {
@@ -199,7 +194,7 @@ func (o Operator) defaults() any {
 	if _, given := web["enabled"]; given || olderThan(o.Version, 0, 36) {
 		return nil
 	}
-	return operatorValues{}
+	return mapping{"web": mapping{"enabled": false}}
 }
 
 // Service returns flux-operator's release.

@@ -122,27 +122,17 @@ type ExternalSecrets struct {
 // SealedSecretsNamespace is the namespace of the controller and of its keys. kubeseal looks for the controller there.
 const SealedSecretsNamespace = "kube-system"
 
-// sealedSecretsValues is the part of the chart's values that Slipway sets. kubeseal looks for the controller under this name. The
-// controller makes no keys of its own: nothing outside the cluster would have them.
-type sealedSecretsValues struct {
-	FullnameOverride string    `json:"fullnameOverride"`
-	KeyRenewPeriod   string    `json:"keyrenewperiod"`
-	Image            *imageTag `json:"image,omitempty"`
-}
-
-type imageTag struct {
-	Tag string `json:"tag"`
-}
-
-// image returns the image that replaces the chart's own; nil means the chart's. The controller before 0.40.0 decrypts for every pod that
-// asks its Service often enough. Chart 2.19.3 has 0.39.1, and no chart with 0.40.0 was known on 2026-11-24.
-func (s SealedSecrets) image() *imageTag {
-	values, _ := s.Values.Tree()
-	given, _ := values["image"].(map[string]any)
-	if s.Version != "2.19.3" || given["tag"] != nil {
-		return nil
+// values returns the part of the chart's values that Slipway sets. kubeseal looks for the controller under this name. The controller makes
+// no keys of its own: nothing outside the cluster would have them.
+func (s SealedSecrets) values() mapping {
+	values := mapping{"fullnameOverride": "sealed-secrets-controller", "keyrenewperiod": "0"}
+	// The controller before 0.40.0 decrypts for every pod that asks its Service often enough. Chart 2.19.3 has 0.39.1, and no chart with
+	// 0.40.0 was known on 2026-11-24.
+	users, _ := s.Values.Tree()
+	if given, _ := users["image"].(map[string]any); s.Version == "2.19.3" && given["tag"] == nil {
+		values["image"] = mapping{"tag": "0.40.0"}
 	}
-	return &imageTag{Tag: "0.40.0"}
+	return values
 }
 
 // advise adds what should be changed in the controller.
@@ -158,8 +148,7 @@ func (s SealedSecrets) advise(findings *Findings) {
 func (s SealedSecrets) Service() Service {
 	return Service{
 		Key: "secrets.sealedSecrets", Name: "sealed-secrets", Namespace: SealedSecretsNamespace, Chart: "sealed-secrets",
-		Version: s.Version, Repository: s.Repository, UserValues: s.Values, Owner: s.Owner,
-		Values: sealedSecretsValues{FullnameOverride: "sealed-secrets-controller", KeyRenewPeriod: "0", Image: s.image()},
+		Version: s.Version, Repository: s.Repository, UserValues: s.Values, Owner: s.Owner, Values: s.values(),
 		Accepts: &Sample{Resource: "sealedsecrets", Object: json.RawMessage(`{
   "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-dry-run"},
   "spec": {"encryptedData": {}}}`)},
@@ -177,55 +166,29 @@ const (
 	ConnectPort           = 8080
 )
 
-// connectValues is the part of the chart's values that Slipway sets. The chart's own operator stays off: External Secrets Operator is
-// the one that makes Secrets.
-type connectValues struct {
-	Connect  connectServer `json:"connect"`
-	Operator switched      `json:"operator"`
-}
-
-type (
-	connectServer struct {
-		ApplicationName string      `json:"applicationName"`
-		CredentialsName string      `json:"credentialsName"`
-		CredentialsKey  string      `json:"credentialsKey"`
-		API             connectPort `json:"api"`
-		TLS             enabled     `json:"tls"`
-	}
-	connectPort struct {
-		HTTPPort int `json:"httpPort"`
-	}
-	enabled struct {
-		Enabled bool `json:"enabled"`
-	}
-	switched struct {
-		Create bool `json:"create"`
-	}
-)
-
 // Service returns the Connect server's service.
 func (c Connect) Service() Service {
 	return Service{
 		Key: "secrets.onepassword.connect", Name: "connect", Namespace: ExternalSecretsNamespace, Chart: "connect",
 		Version: c.Version, Repository: c.Repository, UserValues: c.Values, Owner: c.Owner,
-		Values: connectValues{Connect: connectServer{
-			ApplicationName: ConnectName, CredentialsName: ConnectCredentials, CredentialsKey: ConnectCredentialsKey,
-			API: connectPort{HTTPPort: ConnectPort},
-		}},
+		Values: mapping{
+			"connect": mapping{
+				"applicationName": ConnectName, "credentialsName": ConnectCredentials, "credentialsKey": ConnectCredentialsKey,
+				"api": mapping{"httpPort": ConnectPort}, "tls": mapping{"enabled": false},
+			},
+			"operator": mapping{"create": false}, // External Secrets Operator is the one that makes Secrets
+		},
 	}
-}
-
-// externalSecretsValues is the part of the chart's values that Slipway sets. The CRDs are installed in their own phase. Since 2.9, the
-// operator's cert-controller sees only CRDs with the label external-secrets.io/component, which all CRDs of the project's manifest have.
-type externalSecretsValues struct {
-	InstallCRDs bool `json:"installCRDs"`
 }
 
 // Service returns the operator's service.
 func (e ExternalSecrets) Service() Service {
 	return Service{
 		Key: "secrets.onepassword.operator", Name: "external-secrets", Namespace: ExternalSecretsNamespace, Chart: "external-secrets",
-		Version: e.Version, Repository: e.Repository, UserValues: e.Values, Owner: e.Owner, Values: externalSecretsValues{},
+		Version: e.Version, Repository: e.Repository, UserValues: e.Values, Owner: e.Owner,
+		// The CRDs are installed in their own phase. Since 2.9, the operator's cert-controller sees only CRDs with the label
+		// external-secrets.io/component, which all CRDs of the project's manifest have.
+		Values: mapping{"installCRDs": false},
 		// The API accepts an ExternalSecret only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "externalsecrets", Object: json.RawMessage(`{
   "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",

@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// mapping is a part of the values of a chart, under the keys of the chart.
+type mapping map[string]any
+
 // Service is a core service: a Helm release that is installed before all workloads.
 type Service struct {
 	Key        string // its section in the stack file, such as "coreDNS"

@@ -18,18 +18,12 @@ type Spegel struct {
 	Values ChartValues `json:"values" example:"{priorityClassName: system-node-critical}"`
 }
 
-// spegelValues is the part of the chart's values that Slipway sets.
-type spegelValues struct {
-	Spegel struct {
-		ContainerdRegistryConfigPath string `json:"containerdRegistryConfigPath"`
-	} `json:"spegel"`
-}
-
 func (s Spegel) service() Service {
-	var values spegelValues
-	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // Talos's containerd reads mirrors of registries from it
 	return Service{
-		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values, UserValues: s.Values,
-		off: !s.Enabled, MakeNamespace: true, Owner: s.Owner, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket
+		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, UserValues: s.Values,
+		// Talos's containerd reads mirrors of registries from this folder.
+		Values: mapping{"spegel": mapping{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}},
+		// It listens on a port of the node and mounts containerd's folders and socket.
+		Privileged: true, MakeNamespace: true, off: !s.Enabled, Owner: s.Owner,
 	}
 }
