@@ -2,8 +2,6 @@ package chart
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -37,7 +35,7 @@ func (v Values) Tree(certificates map[string]any) (map[string]any, error) {
 
 // Own returns the part of Tree that Slipway sets.
 func (v Values) Own(certificates map[string]any) (map[string]any, error) {
-	tree, err := asTree(v.chart())
+	tree, err := cluster.ChartValues(nil).MergedInto(v.chart())
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +85,7 @@ func has(tree map[string]any, path string) bool {
 func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 	const path = "cilium.values"
 	values, own := Values{Cluster: c}, map[string]any{}
-	if tree, err := asTree(values.chart()); err == nil {
+	if tree, err := cluster.ChartValues(nil).MergedInto(values.chart()); err == nil {
 		own = place(tree, values.Documents(NoDocument))
 	}
 	for _, key := range c.Cilium.Values.Conflicts(own) {
@@ -104,12 +102,3 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }
-
-func asTree(v any) (map[string]any, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("chart values: %w", err)
-	}
-	var tree map[string]any
-	return tree, json.Unmarshal(text, &tree)
-}
