@@ -52,17 +52,24 @@ func (q *queue) began(after time.Duration) []string {
 	time.Sleep(after)
 	synctest.Wait()
 	var names []string
-	for _, node := range q.nodes {
-		if q.turns[node.Name] != nil {
-			names = append(names, node.Name)
+	q.with(func() {
+		for _, node := range q.nodes {
+			if q.turns[node.Name] != nil {
+				names = append(names, node.Name)
+			}
 		}
-	}
+	})
 	return names
 }
 
+// end ends a turn. Others begin meanwhile.
 func (q *queue) end(t *testing.T, name string) {
-	require.NoError(t, q.turns[name].End(t.Context()))
-	delete(q.turns, name)
+	var turn *Turn
+	q.with(func() {
+		turn = q.turns[name]
+		delete(q.turns, name)
+	})
+	require.NoError(t, turn.End(t.Context()))
 }
 
 func TestBegin_GivesOneTurnAfterTheOtherHoweverLongTheyTake(t *testing.T) {
