@@ -1,10 +1,6 @@
-// Slipway creates a Talos Linux Kubernetes cluster on Proxmox VE and hands it over to Flux.
+// Slipway creates a Talos Linux Kubernetes cluster on Proxmox VE and hands it over to Flux. Package cmd documents the command.
 package main
 
-import (
-	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+import "github.com/slipway-platform/slipway/cmd"
 
-	"github.com/slipway-platform/slipway/stacks"
-)
-
-func main() { pulumi.Run(stacks.Deploy) }
+func main() { cmd.Main() }

@@ -6,7 +6,12 @@
 // the children that are registered so far.
 package components
 
-import "github.com/slipway-platform/slipway/components/internal/component"
+import (
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/step"
+)
 
 // Lifetime tells when the children of a component are created, and with what they are deleted.
 type Lifetime = component.Lifetime
@@ -16,3 +21,7 @@ type InCluster = component.InCluster
 
 // Steps holds the arguments of every component that runs slipway-probe.
 type Steps = component.Steps
+
+// RunInstalled makes all components of a program run the probe of an installed binary, `slipway probe`, instead of compiling the probe. The
+// binary is in the folder bin of the project, or on PATH. Call it before the first component.
+func RunInstalled(ctx *pulumi.Context) error { return ctx.RegisterStackTransformation(step.Installed) }

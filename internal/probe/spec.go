@@ -15,9 +15,13 @@ import (
 	"strings"
 )
 
-// Program is the command line of slipway-probe without the subcommand. It runs in the folder of the Pulumi program, whose module is this
-// one or requires it: then the probe is of the same version as the components.
+// Program is the command line of the probe without the subcommand. It runs in the folder of the Pulumi program, whose module is this one or
+// requires it: then the probe is of the same version as the components.
 const Program = "go run github.com/slipway-platform/slipway/cmd/slipway-probe"
+
+// Installed is the command line of the probe in an installed binary. It is part of the state, and names no folder of a machine. It runs in
+// the folder of the Pulumi program, whose folder bin is searched before PATH.
+const Installed = `PATH="$PWD/bin:$PATH" slipway probe`
 
 // Spec is the input of a subcommand.
 type Spec interface {
@@ -72,7 +76,7 @@ func Decode(r io.Reader, spec any) error {
 	if err := decoder.Decode(spec); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("spec: %d bytes that are not one JSON object; see slipway-probe -h", len(text))
+			return fmt.Errorf("spec: %d bytes that are not one JSON object; see the probe's -h", len(text))
 		}
 		return fmt.Errorf("spec: %s%w", keyOf(text, err), err)
 	}

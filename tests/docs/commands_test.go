@@ -109,6 +109,8 @@ func check(words []string) error {
 		return checkLab(words)
 	case "config-check":
 		return checkConfigCheck(words)
+	case "slipway":
+		return checkSlipway(words)
 	case "go":
 		return checkGo(words)
 	case "pulumi":
@@ -217,6 +219,21 @@ func checkConfigCheck(words []string) error {
 		if strings.HasPrefix(word, "-") {
 			return fmt.Errorf("config-check has no flags")
 		}
+	}
+	return nil
+}
+
+// checkSlipway checks the subcommand of slipway, and that of the probe with its flags.
+func checkSlipway(words []string) error {
+	text, err := os.ReadFile(filepath.Join(repository, "cmd", "cmd.go"))
+	if err != nil {
+		return err
+	}
+	if len(words) < 2 || !strings.Contains(string(text), `{"`+words[1]+`", "`) {
+		return fmt.Errorf("slipway has no such subcommand")
+	}
+	if words[1] == "probe" {
+		return checkFlags(probeFlags, words[1:])
 	}
 	return nil
 }
@@ -343,6 +360,8 @@ func TestCheck_FindsWhatDoesNotExist(t *testing.T) {
 		"make config-check STAK=infra":                     "the Makefile has no variable STAK",
 		"bin/slipway-probe gate --spek gate.json":          "slipway-probe gate has no flag --spek",
 		"bin/slipway-probe gait":                           `"gait" is not a subcommand`,
+		"slipway probe gait":                               `"gait" is not a subcommand`,
+		"slipway chek":                                     "slipway has no such subcommand",
 		"bin/lab shell --stages":                           "lab shell has no flag --stages",
 		"bin/lab exec -- make nothing":                     "the Makefile has no target nothing",
 		"go test ./tests/graph -run Four":                  "no test matches Four",

@@ -1,0 +1,277 @@
+// Package check checks stack files without running anything: no Pulumi, no cluster, no passphrase.
+//
+// For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines, and as
+// warnings what should be changed.
+// It also compares several files with each other, checks that the manifests of gitops.path use only cluster settings that the stack
+// defines, and reads the files there of the components that Flux owns. The exit code is 0 if all files are valid, 1 if one is not, and 2
+// if one cannot be read.
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/flux/tree"
+	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
+	"github.com/slipway-platform/slipway/stacks/config"
+)
+
+const (
+	valid      = 0
+	invalid    = 1
+	unreadable = 2
+)
+
+const usage = `usage: %s [STACK|FILE...]
+
+Checks stack files without running anything: Pulumi.STACK.yaml for each STACK, or without one all of this folder, or of the nearest one
+above that has any.
+`
+
+// Main checks the stacks or files in args, and returns the exit code. program is the command line before them.
+func Main(program string, args []string) int {
+	return run(program, args, time.Now(), os.Stdout, os.Stderr)
+}
+
+// run checks stacks. The day decides which releases are out of support.
+func run(program string, stacks []string, day time.Time, out, problems io.Writer) int {
+	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
+		return help(stacks[0], fmt.Sprintf(usage, program), out, problems)
+	}
+	paths, err := locate(stacks)
+	if err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+	}
+	worst := valid
+	if err != nil {
+		worst = unreadable
+	}
+	var loaded []*stackFile
+	for _, path := range paths {
+		file, code := check(path, day, problems)
+		worst = max(worst, code)
+		if file != nil {
+			loaded = append(loaded, file)
+		}
+	}
+	if !compare(loaded, problems) {
+		worst = max(worst, invalid)
+	}
+	for _, file := range loaded {
+		if file.valid {
+			summarize(file.path, file.stack, out)
+		}
+	}
+	return worst
+}
+
+// help prints the usage: to out if the flag asks for it, and else, because there is no such flag, with the problems.
+func help(flag, usage string, out, problems io.Writer) int {
+	if flag == "-h" || flag == "--help" {
+		_, _ = fmt.Fprint(out, usage)
+		return valid
+	}
+	_, _ = fmt.Fprintf(problems, "%s is not a flag\n\n%s", flag, usage)
+	return unreadable
+}
+
+// locate returns the paths of the named stacks' files, or without names those of all stack files, each once. The error names the
+// stacks without a file.
+func locate(stacks []string) ([]string, error) {
+	if len(stacks) == 0 {
+		return findAll()
+	}
+	var paths []string
+	var errs []error
+	for _, stack := range stacks {
+		path, err := find(stack)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case !slices.Contains(paths, path):
+			paths = append(paths, path)
+		}
+	}
+	return paths, errors.Join(errs...)
+}
+
+// stackFile is a file whose stack is loaded.
+type stackFile struct {
+	path      string
+	source    config.Source
+	stack     *cluster.Cluster
+	conflicts cluster.Problems // with the stacks that it names, and with the snapshot
+	valid     bool             // valid by itself and in comparison with the others
+}
+
+// check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
+// nil if the stack cannot be compared with others, and the exit code.
+func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
+	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
+	if err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+		return nil, unreadable
+	}
+	source, err := config.ParseFile(path, text)
+	if err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+		return nil, invalid
+	}
+	stack, conflicts, err := config.LoadAmong(source)
+	var all cluster.Problems
+	switch {
+	case errors.As(err, &all):
+		report(path, source, all, problems)
+		return nil, invalid
+	case err != nil:
+		_, _ = fmt.Fprintln(problems, err)
+		return nil, invalid
+	}
+	for _, advice := range stack.Advice(day) {
+		_, _ = fmt.Fprintf(problems, "%s: warning: %v\n", at(path, source, advice), advice)
+	}
+	if problem := bootstrap.CheckSnapshot(stack); problem != nil {
+		conflicts = append(conflicts, problem)
+	}
+	file := &stackFile{path: path, source: source, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
+	// The repository that Flux syncs from is usually the one of the stack file.
+	if !stack.GitOps.Enabled {
+		return file, valid
+	}
+	if err := tree.Check(os.DirFS(filepath.Dir(path)), stack.GitOps.Path, stack.Settings()); err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+		file.valid = false
+		return file, invalid
+	}
+	return file, valid
+}
+
+// compare compares stacks that are valid by themselves, each with those that it names and with those before it, and reports whether none
+// conflicts with another.
+func compare(files []*stackFile, problems io.Writer) bool {
+	stacks := make([]*cluster.Cluster, len(files))
+	for i, file := range files {
+		stacks[i] = file.stack
+	}
+	fit := true
+	for i, found := range cluster.Compare(stacks) {
+		var all cluster.Findings
+		for _, conflict := range slices.Concat(files[i].conflicts, found) {
+			all.Include(conflict) // the same one once
+		}
+		if all.Len() > 0 {
+			report(files[i].path, files[i].source, all.All(), problems)
+			files[i].valid, fit = false, false
+		}
+	}
+	return fit
+}
+
+// find returns the path of a stack's file: the argument itself if it is a path, or else the file of the stack with that name in
+// this folder or the nearest one above that has it.
+func find(stack string) (string, error) {
+	if strings.ContainsRune(stack, filepath.Separator) || filepath.Ext(stack) == ".yaml" || filepath.Ext(stack) == ".yml" {
+		return filepath.Clean(stack), nil
+	}
+	name := "Pulumi." + stack + ".yaml"
+	paths, err := upwards(name, "Pulumi."+stack+".yml")
+	if err != nil {
+		return "", err
+	}
+	if len(paths) == 0 {
+		return "", fmt.Errorf("%s: no %s in this folder or one above; name the stack or its file", stack, name)
+	}
+	return paths[0], nil
+}
+
+// findAll returns the paths of all stack files of this folder, or of the nearest one above that has any.
+func findAll() ([]string, error) {
+	paths, err := upwards("Pulumi.*.yaml", "Pulumi.*.yml")
+	if err == nil && len(paths) == 0 {
+		err = errors.New("no Pulumi.STACK.yaml in this folder or one above; name a stack or its file")
+	}
+	return paths, err
+}
+
+// upwards returns the files of this folder that match a pattern, or of the nearest folder above that has any.
+func upwards(patterns ...string) ([]string, error) {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return nil, err
+	}
+	for folder := here; ; folder = filepath.Dir(folder) {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return nil, err
+		}
+		var paths []string
+		for _, entry := range entries {
+			matches := slices.ContainsFunc(patterns, func(pattern string) bool {
+				match, _ := filepath.Match(pattern, entry.Name())
+				return match
+			})
+			switch {
+			case !matches || entry.IsDir():
+			case folder == here:
+				paths = append(paths, entry.Name())
+			default:
+				paths = append(paths, filepath.Join(folder, entry.Name()))
+			}
+		}
+		if len(paths) > 0 || folder == filepath.Dir(folder) {
+			return paths, nil
+		}
+	}
+}
+
+// at returns the place of a problem: the file, and the line if it has one.
+func at(path string, source config.Source, problem *cluster.Problem) string {
+	if line := cmp.Or(problem.Line, source.Line(problem.Path)); line > 0 {
+		return fmt.Sprintf("%s:%d", path, line)
+	}
+	return path
+}
+
+// report prints the problems, each with its line.
+func report(path string, source config.Source, all cluster.Problems, to io.Writer) {
+	for _, problem := range all.Shown() {
+		_, _ = fmt.Fprintf(to, "%s: %v\n", at(path, source, problem), problem)
+	}
+	if more := all.More(); more != "" {
+		_, _ = fmt.Fprintf(to, "%s: %s\n", path, more)
+	}
+	noun := "problems"
+	if len(all) == 1 {
+		noun = "problem"
+	}
+	_, _ = fmt.Fprintf(to, "%s: %d %s\n", path, len(all), noun)
+}
+
+// summarize prints the machines of a valid file with their hosts, which the file need not declare, and the secrets that are not set
+// yet.
+func summarize(path string, stack *cluster.Cluster, to io.Writer) {
+	_, _ = fmt.Fprintf(to, "%s: valid\n", path)
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "  NODE\tROLE\tHOST\tVM\tADDRESS")
+	for _, node := range stack.Machines() {
+		addresses := node.Address.String()
+		if node.Address6.IsValid() {
+			addresses += "," + node.Address6.String()
+		}
+		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\n", node.Name, node.Role, node.Host, node.VMID, addresses)
+	}
+	_ = table.Flush()
+	for _, secret := range stack.MissingSecrets() {
+		_, _ = fmt.Fprintf(to, "  %s is not in this file; set it with: pulumi config set --stack %s --secret %s:%s\n",
+			secret, stack.Stack, config.Namespace, secret)
+	}
+}

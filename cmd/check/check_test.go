@@ -1,0 +1,259 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters"
+)
+
+const root = "../.."
+
+// day is one on which Talos 1.14, Kubernetes 1.37 and Cilium 1.20 are the newest releases.
+var day = time.Date(2026, time.November, 24, 12, 0, 0, 0, time.UTC)
+
+// checked runs the command in a folder.
+func checked(t *testing.T, folder string, stacks ...string) (code int, out, problems string) {
+	t.Helper()
+	t.Chdir(folder)
+	var stdout, stderr bytes.Buffer
+	code = run("slipway check", stacks, day, &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// handedOver hands over components of a stack in a folder.
+func handedOver(t *testing.T, folder string, args ...string) (code int, out, problems string) {
+	t.Helper()
+	t.Chdir(folder)
+	var stdout, stderr bytes.Buffer
+	code = handOver("slipway handover-file", args, &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestConfigCheck_AcceptsTheStackFilesOfTheRepository(t *testing.T) {
+	code, out, problems := checked(t, root, "infra", "apps")
+	assert.Equal(t, valid, code)
+	assert.Empty(t, problems)
+	assert.True(t, strings.HasPrefix(out, "Pulumi.infra.yaml: valid\n"), out)
+	assert.Regexp(t, `  infra-cp-1 +controlplane  pve1  1111  10\.25\.11\.11\n`, out)
+	assert.Contains(t, out, "Pulumi.apps.yaml: valid\n")
+	assert.Contains(t, out, "gitPassword is not in this file; set it with: pulumi config set --stack apps --secret slipway:gitPassword\n")
+}
+
+func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
+	code, out, _ := checked(t, filepath.Join(root, "docs"), "infra")
+	assert.Equal(t, valid, code)
+	assert.Contains(t, out, string(filepath.Separator)+"Pulumi.infra.yaml: valid\n")
+}
+
+func TestConfigCheck_FindsAStackWithEitherEnding(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	require.NoError(t, os.Rename(file, strings.TrimSuffix(file, ".yaml")+".yml"))
+	code, out, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code, problems)
+	assert.Contains(t, out, "Pulumi.home.yml: valid\n")
+}
+
+func TestConfigCheck_NeedsNoPassphraseForEncryptedValues(t *testing.T) {
+	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "fixtures", "valid"), "everything.yaml")
+	assert.Equal(t, valid, code, problems)
+	assert.Contains(t, out, "192.168.0.11,fd25:11::11\n")
+	assert.NotContains(t, out, "gitPassword", "it is set")
+	assert.NotContains(t, out, "AAECAwQFBgcICQoL")
+}
+
+func TestConfigCheck_FindsASettingThatTheTreeUsesAndNobodyDefines(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	folder := filepath.Join(filepath.Dir(file), "kubernetes", "clusters", "home")
+	require.NoError(t, os.MkdirAll(folder, 0o750))
+	manifest := filepath.Join(folder, "web.yaml")
+	require.NoError(t, os.WriteFile(manifest, []byte("kind: ConfigMap\ndata:\n  name: ${CLUSTER_NAME}\n  vip: ${CLUSTER_IP}\n"), 0o600))
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Equal(t, "kubernetes/clusters/home/web.yaml:4: ${CLUSTER_IP} is not defined, and Flux would write nothing in its place; "+
+		"did you mean CLUSTER_ID?\n", problems)
+}
+
+func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
+	file := fixtures.Write(t, "many-faults", "home")
+	code, out, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Empty(t, out)
+	for _, line := range fixtures.Get("many-faults").Says {
+		assert.Contains(t, problems, ": "+line+"\n")
+	}
+	assert.Contains(t, problems, "Pulumi.home.yaml:3: cluster.name: Home is not the name of a cluster")
+	assert.Contains(t, problems, "Pulumi.home.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
+	assert.Contains(t, problems, "Pulumi.home.yaml: gitops: is missing;", "a missing section has no line")
+	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: 18 problems\n"), problems)
+}
+
+func TestConfigCheck_WarnsOfWhatIsAcceptedAndShouldBeChanged(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	text = append(text, "  slipway:secrets:\n    sealedSecrets: {version: 2.19.2}\n"+
+		"    onepassword:\n      vaults: [infra]\n      operator:\n        version: 0.20.4\n"+
+		"        values: {replicaCount: 2}\n"...)
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	code, out, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code)
+	assert.Contains(t, out, "Pulumi.home.yaml: valid\n")
+	assert.Regexp(t, `^Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.version: 0.20.4 of External Secrets has been out .*\n`+
+		`Pulumi.home.yaml:\d+: warning: secrets.sealedSecrets.version: 2.19.2 installs a controller that decrypts .*\n`+
+		`Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.version: the chart 0.20.4 takes the images from .*\n`+
+		`Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.values.replicaCount: 2 operators without leaderElect .*\n$`, problems)
+
+	healthy := strings.NewReplacer("2.19.2", "2.19.3", "0.20.4", "2.9.0", "{replicaCount: 2}", "{replicaCount: 2, leaderElect: true}")
+	text = []byte(healthy.Replace(string(text)))
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	_, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Empty(t, problems)
+}
+
+func TestConfigCheck_ExitCodesDifferForInvalidAndUnreadableFiles(t *testing.T) {
+	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {"--absent"}} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, unreadable, run("slipway check", absent, day, &stdout, &stderr), absent)
+		assert.NotEmpty(t, stderr.String(), absent)
+		assert.Empty(t, stdout.String(), absent)
+	}
+	code, out, _ := checked(t, root, "infra", "absent")
+	assert.Equal(t, unreadable, code, "the highest exit code of all files")
+	assert.Contains(t, out, "valid")
+
+	code, _, problems := checked(t, filepath.Dir(fixtures.Write(t, "file-not-yaml", "home")), "./Pulumi.home.yaml")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "Pulumi.home.yaml: ")
+}
+
+func TestConfigCheck_ChecksAllStackFilesWithoutAName(t *testing.T) {
+	code, out, problems := checked(t, filepath.Join(root, "docs"))
+	assert.Equal(t, valid, code, problems)
+	assert.Contains(t, out, "Pulumi.infra.yaml: valid\n")
+	assert.Contains(t, out, "Pulumi.apps.yaml: valid\n")
+
+	code, _, problems = checked(t, t.TempDir())
+	assert.Equal(t, unreadable, code)
+	assert.Equal(t, "no Pulumi.STACK.yaml in this folder or one above; name a stack or its file\n", problems)
+}
+
+func TestConfigCheck_ComparesTheStacksThatItChecks(t *testing.T) {
+	folder := filepath.Dir(fixtures.Write(t, fixtures.Minimal, "home"))
+	text := fixtures.Get(fixtures.Minimal).Text
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.twin.yaml"), []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.broken.yaml"), []byte("a: b\n"), 0o600))
+	code, out, problems := checked(t, folder)
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, out, "Pulumi.home.yaml: valid\n")
+	assert.NotContains(t, out, "Pulumi.twin.yaml: valid\n")
+	assert.Contains(t, problems, "Pulumi.broken.yaml:1: a: is not a key of a stack file")
+	assert.Contains(t, problems, "Pulumi.twin.yaml:4: cluster.id: 1 is cluster.id of home; pick another\n")
+	assert.Contains(t, problems, "Pulumi.twin.yaml:11: network.vip: 10.25.11.10 is network.vip of home; pick another\n")
+
+	code, out, problems = checked(t, folder, "twin", "./Pulumi.twin.yaml")
+	assert.Equal(t, valid, code, problems)
+	assert.Equal(t, 1, strings.Count(out, "Pulumi.twin.yaml: valid\n"), "a file that is given twice is checked once")
+}
+
+func TestConfigCheck_AcceptsThreeClustersOfOneMesh(t *testing.T) {
+	folder, stacks := clusters.Three(t, nil)
+	code, out, problems := checked(t, folder)
+	assert.Equal(t, valid, code, problems)
+	for _, stack := range stacks {
+		assert.Contains(t, out, "Pulumi."+stack+".yaml: valid\n")
+	}
+}
+
+// A copy of a stack file in which only the name was changed, beside its original and another one.
+func TestConfigCheck_NamesEverythingThatAThirdClusterMustHaveOfItsOwn(t *testing.T) {
+	folder, _ := clusters.Three(t, func(string) string {
+		text, err := os.ReadFile(filepath.Join(clusters.Root(t), "Pulumi.apps.yaml"))
+		require.NoError(t, err)
+		return string(text)
+	})
+	code, out, problems := checked(t, folder)
+	assert.Equal(t, invalid, code)
+	assert.NotContains(t, out, "Pulumi.edge.yaml: valid\n")
+	for _, said := range []string{
+		"cluster.id: 2 is cluster.id of apps; pick another",
+		"cluster.name: apps is cluster.name of apps; pick another",
+		"gitops.settings.DOMAIN: apps.home.arpa is gitops.settings.DOMAIN of apps; pick another",
+		"network.vip: 10.25.12.10 is network.vip of apps; pick another",
+		"network.loadBalancers.mesh: 10.25.12.100 is network.loadBalancers.mesh of apps; pick another",
+		"network.loadBalancers.gateway: 10.25.12.120 is network.loadBalancers.gateway of apps; pick another",
+		"nodePools[0].nodes[0].name: apps-cp-1 is nodePools[0].nodes[0].name of apps; pick another",
+		"nodePools[0].nodes[0].mac: BC:24:11:00:02:11 is nodePools[0].nodes[0].mac of apps; pick another",
+		"nodePools[0].nodes[0].address: 10.25.12.11 is nodePools[0].nodes[0].address of apps; pick another",
+		"nodePools[1].nodes[2].vmId: 1223 is nodePools[1].nodes[2].vmId of apps; pick another",
+		"network.nodeCIDR: 10.25.12.0/24 overlaps network.nodeCIDR 10.25.12.0/24 of apps; pick a disjoint range",
+		"network.podCIDR: 10.246.0.0/16 overlaps network.podCIDR 10.246.0.0/16 of apps; pick a disjoint range",
+		"network.serviceCIDR: 10.247.0.0/16 overlaps network.serviceCIDR 10.247.0.0/16 of apps; pick a disjoint range",
+		"network.loadBalancers: 10.25.12.100 to 10.25.12.150 overlaps network.loadBalancers 10.25.12.100 to 10.25.12.150 of apps; " +
+			"pick a disjoint range",
+	} {
+		assert.Contains(t, problems, ": "+said+"\n")
+		assert.Equal(t, 1, strings.Count(problems, "Pulumi.edge.yaml:"+line(problems, said)), "once")
+	}
+	assert.Regexp(t, `Pulumi\.apps\.yaml:\d+: cluster\.id: 2 is cluster\.id of edge; pick another\n`, problems, "a peer's file says it, too")
+}
+
+// line returns the number of the line in a problem, and the problem.
+func line(problems, said string) string {
+	for _, one := range strings.Split(problems, "\n") {
+		if rest, is := strings.CutPrefix(one, "Pulumi.edge.yaml:"); is && strings.HasSuffix(rest, said) {
+			return rest
+		}
+	}
+	return "no such line"
+}
+
+func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	text := fixtures.Get(fixtures.Minimal).Text
+	for i := range 200 {
+		text += fmt.Sprintf("  slipway:unknown%d: 0x%d\n", i, i)
+	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Equal(t, 52, strings.Count(problems, "\n"))
+	assert.Contains(t, problems,
+		"Pulumi.home.yaml:35: unknown0: 0x0 is read as the number 0; did you mean 0? Put it in quotes if it is text\n")
+	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: and 150 more problems\nPulumi.home.yaml: 200 problems\n"), problems)
+}
+
+func TestHandOver_WritesAFileThatIsAccepted(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	code, out, problems := handedOver(t, filepath.Dir(file), "home", "cert-manager")
+	require.Equal(t, valid, code, problems)
+	written := filepath.Join("kubernetes", "clusters", "home", "platform", "cert-manager.yaml")
+	assert.Contains(t, out, written+": written\n")
+	assert.Contains(t, out, "write owner: flux below certManager")
+
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code, "it has two owners")
+	assert.Contains(t, problems, "certManager.owner: pulumi, and kubernetes/clusters/home/platform/cert-manager.yaml declares a HelmRelease")
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, append(text, "  slipway:certManager: {owner: flux}\n"...), 0o600))
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code, problems)
+
+	code, _, problems = handedOver(t, filepath.Dir(file), "home", "cert-manager")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "exists already")
+	code, _, problems = handedOver(t, filepath.Dir(file), "home", "certmanager")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, `"certmanager" is no component of this stack with a Helm release; write one of cilium, coredns`)
+}

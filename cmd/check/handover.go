@@ -1,0 +1,92 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
+)
+
+const handOverUsage = `usage: %s STACK|FILE COMPONENT...
+
+Writes the file with which Flux takes over a component, for each COMPONENT, from the stack file that declares it to Pulumi.
+`
+
+// HandOver writes the files of the components in args, and returns the exit code. program is the command line before args.
+func HandOver(program string, args []string) int {
+	return handOver(program, args, os.Stdout, os.Stderr)
+}
+
+// handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi.
+// It changes nothing else, and no file that exists.
+func handOver(program string, args []string, out, problems io.Writer) int {
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		return help(args[0], fmt.Sprintf(handOverUsage, program), out, problems)
+	}
+	if len(args) < 2 {
+		_, _ = fmt.Fprintf(problems, handOverUsage, program)
+		return unreadable
+	}
+	stackPath, err := find(args[0])
+	if err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+		return unreadable
+	}
+	file, code := check(stackPath, time.Now(), problems)
+	if file == nil {
+		return code
+	}
+	var sections []string
+	for _, component := range args[1:] {
+		path, release, err := writeFile(filepath.Dir(stackPath), file.stack, component)
+		if err != nil {
+			_, _ = fmt.Fprintf(problems, "%s: %v\n", stackPath, err)
+			return invalid
+		}
+		_, _ = fmt.Fprintf(out, "%s: written\n", path)
+		sections = append(sections, release.Key)
+	}
+	_, _ = fmt.Fprintf(out, "Next, in %s: write owner: flux below %s, and remove version, values, and chart or repository there.\n",
+		stackPath, strings.Join(sections, " and "))
+	_, _ = fmt.Fprintln(out, "Then commit the files, look at pulumi preview, run pulumi up, and push.")
+	return valid
+}
+
+// writeFile writes the file of a component into the checkout, and returns its path.
+func writeFile(checkout string, stack *cluster.Cluster, component string) (string, cluster.Service, error) {
+	releases := stack.Releases()
+	i := slices.IndexFunc(releases, func(release cluster.Service) bool { return release.Name == component })
+	if i < 0 {
+		var names []string
+		for _, release := range releases {
+			names = append(names, release.Name)
+		}
+		return "", cluster.Service{}, fmt.Errorf("%q is no component of this stack with a Helm release; write one of %s",
+			component, strings.Join(names, ", "))
+	}
+	release := releases[i]
+	text, err := fluxrelease.Text(release)
+	if err != nil {
+		return "", release, err
+	}
+	path := filepath.Join(checkout, filepath.FromSlash(fluxrelease.File(stack.GitOps, release.Name)))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a folder of the repository
+		return "", release, err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // likewise
+	if errors.Is(err, os.ErrExist) {
+		return "", release, fmt.Errorf("%s exists already; change it there, or remove it first", path)
+	}
+	if err != nil {
+		return "", release, err
+	}
+	_, err = file.WriteString(text)
+	return path, release, errors.Join(err, file.Close())
+}

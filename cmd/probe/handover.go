@@ -1,0 +1,28 @@
+package probe
+
+import (
+	"context"
+
+	"github.com/slipway-platform/slipway/internal/flux/handover"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/observe"
+)
+
+func runHandover(ctx context.Context, c call) error {
+	spec := new(handover.Spec)
+	flags := newWaitFlags(c, spec, &spec.Target)
+	flags.StringVar(&spec.Namespace, "namespace", "", "Flux's `namespace`; empty for flux-system")
+	flags.StringVar(&spec.Instance, "instance", "", "`name` of the FluxInstance; empty for flux")
+	flags.StringVar(&spec.SourceKind, "source-kind", "", "`kind` of the source: GitRepository, OCIRepository or Bucket; empty for the first")
+	flags.StringVar(&spec.URL, "url", "", "`URL` the source must have; empty for any")
+	flags.StringVar(&spec.Ref, "ref", "", "`reference` the source must follow: branch, tag or name of a bucket; empty for any")
+	flags.StringVar(&spec.Path, "path", "", "`path` the root Kustomization must apply; empty for any")
+	if err := flags.read(nil); err != nil {
+		return err
+	}
+	observed := observe.NewHandover(spec, flags.kube)
+	return flags.wait(ctx, observed, func(report *health.Report) error {
+		report.Revision = observed.AppliedRevision()
+		return nil
+	})
+}

@@ -1,0 +1,108 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+const snapshotUsage = `usage: %s snapshot --talosconfig FILE [--node ADDRESS] [--to FILE] [--recipient age1…]
+
+Takes a snapshot of etcd from a control plane, and checks that it is complete. The file holds all Secrets of the cluster. Without
+--recipient it is not encrypted. Beside it, FILE.sha256 is its checksum for sha256sum -c. The cluster is not changed.
+
+`
+
+func runSnapshot(ctx context.Context, c call) error {
+	flags := c.flags()
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), snapshotUsage, c.program)
+		flags.PrintDefaults()
+	}
+	talosconfig := flags.String("talosconfig", "", "`file` with the Talos client configuration; required")
+	node := flags.String("node", "", "`address` of the control plane to ask; without it, the endpoints of the talosconfig are asked in turn")
+	to := flags.String("to", "", "`file` to write; without it, CLUSTER-TIME.db in the working directory")
+	timeout := flags.Duration("timeout", 10*time.Minute, "longest wait")
+	var recipients []string
+	flags.Func("recipient", "age public `key` that the file is encrypted to; can be repeated", func(key string) error {
+		recipients = append(recipients, key)
+		_, err := snapshot.ParseRecipients([]string{key})
+		return err
+	})
+	if err := c.parse(flags); err != nil {
+		return err
+	}
+	content, err := readFile("--talosconfig", *talosconfig)
+	if err != nil {
+		return err
+	}
+	config, err := clientconfig.FromString(content)
+	if err != nil || config.Contexts[config.Context] == nil {
+		return usageError{errors.New("--talosconfig: is not a Talos client configuration with a current context")}
+	}
+	endpoints := config.Contexts[config.Context].Endpoints
+	if *node != "" {
+		endpoints = []string{*node}
+	}
+	if len(endpoints) == 0 {
+		return usageError{errors.New("--node: is missing, and the talosconfig has no endpoints; give the address of a control plane")}
+	}
+	path := *to
+	if path == "" {
+		path = snapshot.Name(config.Context, time.Now(), len(recipients) > 0)
+	}
+	ctx, cancel := probe.Within(ctx, *timeout)
+	defer cancel()
+	start := time.Now()
+	file, err := takeSnapshot(ctx, c, config, endpoints, path, recipients)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stderr, "%s has a snapshot of %d bytes after %s\n", file.Path, file.Bytes, probe.Took(time.Since(start)))
+	return json.NewEncoder(c.stdout).Encode(file)
+}
+
+// takeSnapshot asks the endpoints, one after the other, until one sends a snapshot.
+func takeSnapshot(
+	ctx context.Context, c call, config *clientconfig.Config, endpoints []string, path string, recipients []string,
+) (snapshot.File, error) {
+	var problems []string
+	for _, endpoint := range endpoints {
+		fmt.Fprintf(c.stderr, "asks %s for a snapshot\n", endpoint)
+		file, err := snapshotFrom(ctx, config, endpoint, path, recipients)
+		if err == nil {
+			return file, nil
+		}
+		problems = append(problems, endpoint+": "+talosapi.Message(err).Error())
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return snapshot.File{}, errors.New(strings.Join(problems, "; "))
+}
+
+func snapshotFrom(
+	ctx context.Context, config *clientconfig.Config, endpoint, path string, recipients []string,
+) (snapshot.File, error) {
+	talos, err := talosapi.DialEndpoint(ctx, config, endpoint)
+	if err != nil {
+		return snapshot.File{}, err
+	}
+	defer talos.Close() //nolint:errcheck // all is read by then
+	from, err := talos.EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
+	if err != nil {
+		return snapshot.File{}, err
+	}
+	defer from.Close() //nolint:errcheck // all was read, or the error says more
+	return snapshot.Save(from, path, recipients)
+}

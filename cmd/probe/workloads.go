@@ -1,0 +1,31 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/slipway-platform/slipway/internal/health/workloads"
+	"github.com/slipway-platform/slipway/internal/observe"
+)
+
+func runWorkloads(ctx context.Context, c call) error {
+	spec := new(workloads.Spec)
+	flags := newWaitFlags(c, spec, &spec.Target)
+	flags.Func("release", "Helm release that must run, as `NAMESPACE/NAME`; once for each", func(text string) error {
+		namespace, name, found := strings.Cut(text, "/")
+		if !found {
+			return errors.New("is not NAMESPACE/NAME")
+		}
+		spec.Releases = append(spec.Releases, workloads.Release{Namespace: namespace, Name: name})
+		return nil
+	})
+	if err := flags.read(nil); err != nil {
+		return err
+	}
+	observed, err := observe.NewWorkloads(spec, flags.kube)
+	if err != nil {
+		return usageError{err}
+	}
+	return flags.wait(ctx, observed, nil)
+}

@@ -1,0 +1,36 @@
+package cmd
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+)
+
+// module is the path of this module.
+const module = "github.com/slipway-platform/slipway"
+
+// released is the version of a released binary, which `make release` sets.
+var released string
+
+func printVersion(to io.Writer) int {
+	info, _ := debug.ReadBuildInfo() // nil in a binary without
+	_, _ = fmt.Fprintf(to, "%s %s %s/%s %s\n", program, versionOf(released, info), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return 0
+}
+
+// versionOf returns the version of a build: the released one, or else that of this module, which is the program's or one that it requires.
+func versionOf(released string, info *debug.BuildInfo) string {
+	const fromSource = "(devel)"
+	if released != "" || info == nil {
+		return cmp.Or(released, fromSource)
+	}
+	modules := append([]*debug.Module{&info.Main}, info.Deps...)
+	for _, one := range modules {
+		if one.Path == module {
+			return cmp.Or(one.Version, fromSource)
+		}
+	}
+	return fromSource
+}
