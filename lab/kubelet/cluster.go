@@ -143,8 +143,8 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
 	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, Client: client, Dynamic: custom,
-		PodAddresses: c.podAddresses, Pods: c.podsOf,
-		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, CSI: &workload.CSI{},
+		PodAddresses: c.podAddresses,
+		Faults:       o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, CSI: &workload.CSI{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 			return list

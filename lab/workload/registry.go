@@ -37,10 +37,8 @@ type Cluster struct {
 	Nodes    func() []*corev1.Node
 	// PodAddresses returns the pods of a node, "namespace/name", by address; nil: not known.
 	PodAddresses func(node string) map[string]string
-	// Pods returns the pods of a node; nil: not known.
-	Pods func(node string) []*corev1.Pod
-	Log  *slog.Logger
-	CSI  *CSI // shared by all nodes
+	Log          *slog.Logger
+	CSI          *CSI // shared by all nodes
 }
 
 // Container is a container of a pod that is to start.

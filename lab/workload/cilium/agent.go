@@ -26,9 +26,8 @@ type agent struct {
 	config ciliumConfig
 	wake   chan struct{}
 
-	prober    prober
-	mesh      mesh
-	endpoints endpoints
+	prober prober
+	mesh   mesh
 
 	mu   sync.Mutex
 	node string // the CiliumNode as last written
@@ -95,12 +94,6 @@ func (a *agent) run(ctx context.Context) {
 			a.SetReady(true)
 			a.logf("info", `msg="Initializing daemon completed" subsys=daemon`)
 			a.shared.Notify()
-		}
-		if again == nil && a.Cluster.Dynamic != nil {
-			if err := a.writeEndpoints(ctx); err != nil && ctx.Err() == nil {
-				a.logf("warn", `msg="Unable to update CiliumEndpoint, will retry" error=%q subsys=endpointsynchronizer`, err)
-				again = time.After(time.Second)
-			}
 		}
 		select {
 		case <-ctx.Done():
@@ -194,12 +187,8 @@ func (a *agent) exec(ctx context.Context, cmd []string, _ io.Reader, stdout, std
 	}
 	switch {
 	case (program == "cilium-health" || program == "cilium-dbg") && command == "status":
-	case program == "cilium-dbg" && command == "version":
-		_, err := fmt.Fprintf(stdout, "Client: %[1]s\nDaemon: %[1]s\n", version(a.Container)+" go version go1.24 linux/amd64")
-		return 0, err
 	case program == "cilium-dbg" && command == "troubleshoot" && len(cmd) > 2 && cmd[2] == "clustermesh":
 		return a.troubleshoot(ctx, cmd[3:], stdout, stderr)
-	case program == "cilium-dbg" && command == "node" && len(cmd) > 2 && cmd[2] == "list":
 	default:
 		return workload.UnknownCommand(cmd, stderr)
 	}
@@ -207,11 +196,8 @@ func (a *agent) exec(ctx context.Context, cmd []string, _ io.Reader, stdout, std
 	if !a.Ready() {
 		return a.unreachable(program, o, stderr)
 	}
-	switch {
-	case program == "cilium-health":
+	if program == "cilium-health" {
 		return o.write(stdout, a.health(), a.healthText)
-	case command == "node":
-		return o.write(stdout, a.nodeElements(), a.nodesText)
 	}
 	return o.write(stdout, a.status(), a.statusText)
 }

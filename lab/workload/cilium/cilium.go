@@ -28,8 +28,7 @@ type Cilium struct {
 	joined    map[string]bool   // nodes whose agent has been ready, so that the others know them
 	operators []*operator       // running ones; the first is the leader
 
-	mesh       meshFiles
-	identities identityAllocator
+	mesh meshFiles
 
 	crds struct {
 		sync.Mutex

@@ -135,17 +135,12 @@ func (m *mesh) report(s *agentStatus) {
 		return
 	}
 	s.ClusterMesh = &clusterMeshStatus{Clusters: []remoteCluster{}}
-	shared := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(m.peers)) {
 		p := m.peers[name]
 		remote, controllers := p.status()
 		s.ClusterMesh.Clusters = append(s.ClusterMesh.Clusters, remote)
 		s.Controllers = append(s.Controllers, controllers...)
-		for _, key := range p.keys(meshServices) {
-			shared[key] = true
-		}
 	}
-	s.ClusterMesh.NumGlobalServices = int64(len(shared))
 }
 
 // file is the content of a file that a peer's configuration names by its path in the agent's container.

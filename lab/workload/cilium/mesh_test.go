@@ -93,11 +93,7 @@ func TestRemoteNodes_AreThoseThatThePeersHaveWritten(t *testing.T) {
 	}}}}, "edge": {name: "edge"}}
 	list := a.remoteNodes()
 	require.Len(t, list, 1)
-	e := list[0].element()
-	assert.Equal(t, "apps/apps-cp-1", e.Name)
-	assert.Equal(t, "clustermesh", e.Source)
-	assert.Equal(t, &addressingElement{AddressType: "InternalIP", AllocRange: "10.246.0.0/24", Enabled: true, IP: "10.25.12.11"},
-		e.PrimaryAddress.IPv4)
-	assert.Equal(t, "10.246.0.2", e.HealthEndpointAddress.IPv4.IP)
+	assert.Equal(t, "apps/apps-cp-1", fullName(list[0].Cluster, list[0].Name))
+	assert.Equal(t, []string{"10.25.12.11"}, list[0].addresses("InternalIP"))
 	assert.Equal(t, []string{"10.246.0.2"}, list[0].health())
 }

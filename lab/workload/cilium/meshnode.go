@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"net"
-	"net/netip"
 	"slices"
 	"time"
 )
@@ -20,10 +19,6 @@ type meshNode struct {
 	IPAddresses []struct {
 		Type string
 		IP   string
-	}
-	IPv4AllocCIDR, IPv6AllocCIDR *struct {
-		IP   string
-		Mask []byte
 	}
 	IPv4HealthIP, IPv6HealthIP string
 }
@@ -62,41 +57,6 @@ func (n meshNode) addresses(of string) (ips []string) {
 // health are the addresses of the node's health endpoint.
 func (n meshNode) health() []string {
 	return slices.DeleteFunc([]string{n.IPv4HealthIP, n.IPv6HealthIP}, func(ip string) bool { return ip == "" })
-}
-
-// ranges are the node's pod ranges, by family.
-func (n meshNode) ranges() map[string]string {
-	out := map[string]string{}
-	for name, cidr := range map[string]*struct {
-		IP   string
-		Mask []byte
-	}{"ipv4": n.IPv4AllocCIDR, "ipv6": n.IPv6AllocCIDR} {
-		if cidr == nil {
-			continue
-		}
-		if ip, err := netip.ParseAddr(cidr.IP); err == nil {
-			ones, _ := net.IPMask(cidr.Mask).Size()
-			out[name] = netip.PrefixFrom(ip, ones).String()
-		}
-	}
-	return out
-}
-
-// element is the node in the agent's list of nodes.
-func (n meshNode) element() nodeElement {
-	e := nodeElement{Name: fullName(n.Cluster, n.Name), PrimaryAddress: &nodeAddressing{}, HealthEndpointAddress: &nodeAddressing{},
-		IngressAddress: &nodeAddressing{}, SecondaryAddresses: []addressingElement{}, Source: "clustermesh"}
-	for _, ip := range n.health() {
-		e.HealthEndpointAddress.set(addressingElement{Enabled: true, IP: ip})
-	}
-	for _, ip := range n.addresses("CiliumInternalIP") {
-		e.SecondaryAddresses = append(e.SecondaryAddresses, addressingElement{AddressType: "CiliumInternalIP", IP: ip})
-	}
-	ranges := n.ranges()
-	for _, ip := range n.addresses("InternalIP") {
-		e.PrimaryAddress.set(addressingElement{AddressType: "InternalIP", AllocRange: ranges[family(ip)], Enabled: true, IP: ip})
-	}
-	return e
 }
 
 // hostAnswers tells whether the kubelet of a peer's node answers, which shows that the machine is up.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -288,7 +287,7 @@ func (p *peer) status() (remoteCluster, []controllerStatus) {
 	defer p.mu.Unlock()
 	r := remoteCluster{
 		Name: p.name, Connected: p.connected, Status: "Waiting for initial connection to be established", NumFailures: p.failures,
-		LastFailure: ciliumTime(p.lastFailure), Synced: &remoteClusterSynced{},
+		LastFailure: ciliumTime(p.lastFailure),
 	}
 	if p.connected {
 		r.Status = fmt.Sprintf("%s, ID: %x", p.message, p.etcdID)
@@ -297,16 +296,13 @@ func (p *peer) status() (remoteCluster, []controllerStatus) {
 		config := *p.config
 		r.Config = &config
 	}
-	of := func(kind string) (int64, bool) {
-		if one := p.reads[kind]; one != nil {
-			return int64(len(one.keys)), one.synced
-		}
-		return 0, false
+	if nodes := p.reads[meshNodes]; nodes != nil {
+		r.NumNodes = int64(len(nodes.keys))
 	}
-	r.NumNodes, r.Synced.Nodes = of(meshNodes)
-	r.NumSharedServices, r.Synced.Services = of(meshServices)
-	r.NumEndpoints, r.Synced.Endpoints = of(meshAddresses)
-	r.NumIdentities, r.Synced.Identities = of(meshIdentities)
+	synced := func(kind string) bool { return p.reads[kind] != nil && p.reads[kind].synced }
+	r.Synced = &remoteClusterSynced{
+		Nodes: synced(meshNodes), Services: synced(meshServices), Endpoints: synced(meshAddresses), Identities: synced(meshIdentities),
+	}
 	r.Ready = p.connected && p.config != nil && p.config.Retrieved &&
 		r.Synced.Nodes && r.Synced.Services && r.Synced.Endpoints && r.Synced.Identities
 	controllers := []controllerStatus{{Name: "remote-etcd-" + p.name, Status: p.connecting}}
@@ -314,16 +310,6 @@ func (p *peer) status() (remoteCluster, []controllerStatus) {
 		controllers = append(controllers, controllerStatus{Name: "remote-etcd-" + p.name + "-cluster-config", Status: *p.looking})
 	}
 	return r, controllers
-}
-
-// keys are the peer's objects of one kind.
-func (p *peer) keys(kind string) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.reads[kind] == nil {
-		return nil
-	}
-	return slices.Collect(maps.Keys(p.reads[kind].keys))
 }
 
 // heartbeat is when the etcd of a peer last showed that somebody writes to it.
