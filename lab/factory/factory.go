@@ -1,15 +1,13 @@
 // Package factory simulates a Talos Image Factory, for rehearsals and tests. It is not production code.
 //
-// It accepts schematics and gives them the ids of the public factory. It serves ISO and disk images that describe
-// themselves instead of containing an operating system; Parse reads the ISO images, and the simulated Talos boots what
-// they describe. Its error texts are those of the public factory. Not modelled: disk images in the formats vhd and ova,
-// kernels and the other parts of an image, PXE, the registry of installer images, overlays, signatures, the web pages.
+// It accepts schematics and gives them the ids of the public factory. It serves ISO images that describe themselves instead
+// of containing an operating system; Parse reads them, and the simulated Talos boots what they describe. Its error texts are
+// those of the public factory. Not modelled: disk images, kernels and the other parts of an image, PXE, the registry of
+// installer images, overlays, signatures, lists of versions and extensions, the web pages.
 package factory
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,10 +82,7 @@ func (f *Factory) Handler() http.Handler {
 	}{
 		{"/healthz", []string{http.MethodGet, http.MethodHead}, func(http.ResponseWriter, *http.Request) {}},
 		{"/schematics", []string{http.MethodPost}, f.postSchematic},
-		{"/schematics/{schematic}", []string{http.MethodGet}, f.getSchematic},
 		{"/image/{schematic}/{version}/{file}", []string{http.MethodGet, http.MethodHead}, f.getImage},
-		{"/versions", []string{http.MethodGet}, func(w http.ResponseWriter, _ *http.Request) { f.writeJSON(w, versions) }},
-		{"/version/{version}/extensions/official", []string{http.MethodGet}, f.getExtensions},
 	} {
 		mux.Handle(r.path, only(r.methods, r.serve))
 	}
@@ -133,20 +128,7 @@ func (f *Factory) postSchematic(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
-	f.writeJSON(w, struct {
-		ID        string `json:"id"`
-		Schematic string `json:"schematic"`
-	}{id, string(canonical)})
-}
-
-func (f *Factory) getSchematic(w http.ResponseWriter, r *http.Request) {
-	s, ok := f.Schematic(r.PathValue("schematic"))
-	if !ok {
-		http.Error(w, "schematic not found", http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Type", "application/yaml")
-	if err := yaml.NewEncoder(w).Encode(s); err != nil {
+	if err := json.NewEncoder(w).Encode(map[string]string{"id": id, "schematic": string(canonical)}); err != nil {
 		f.log.Warn("answer", "err", err)
 	}
 }
@@ -166,7 +148,7 @@ func (f *Factory) getImage(w http.ResponseWriter, r *http.Request) {
 	}
 	name := cmp.Or(r.URL.Query().Get("filename"), file)
 	h := w.Header()
-	h.Set("Content-Type", contentType(file))
+	h.Set("Content-Type", "application/x-iso9660-image")
 	h.Set("Content-Length", strconv.Itoa(len(content)))
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
 	if _, err := w.Write(content); err != nil && r.Method != http.MethodHead {
@@ -204,7 +186,7 @@ func (f *Factory) image(id, version, file string) ([]byte, error) {
 	}
 	p, err := parsePath(file)
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "error parsing profile from path: %s", err)
+		return nil, err
 	}
 	names := s.Customization.SystemExtensions.OfficialExtensions
 	tag, offered := tagOf(version)
@@ -218,49 +200,12 @@ func (f *Factory) image(id, version, file string) ([]byte, error) {
 	if missing != "" {
 		return nil, refuse(http.StatusBadRequest, "error enhancing profile from schematic: official extension %q is not available for Talos version %s", missing, tag)
 	}
-	switch {
-	case p.unmodelled != "":
-		return nil, refuse(http.StatusNotImplemented, "the lab's factory does not model %s", p.unmodelled)
-	case !p.knownPlatform():
+	if !p.knownPlatform() {
 		return nil, errInternal
 	}
-	raw, err := build(payload{
-		Kind: p.kind, Version: tag, Schematic: id, Platform: p.platform, Arch: p.arch, Extensions: extensions, SecureBoot: p.secureBoot,
+	return build(payload{
+		Version: tag, Schematic: id, Platform: p.platform, Arch: p.arch, Extensions: extensions, SecureBoot: p.secureBoot,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p.convert(raw)
-}
-
-func (f *Factory) getExtensions(w http.ResponseWriter, r *http.Request) {
-	version := r.PathValue("version")
-	tag, ok := tagOf(version)
-	switch {
-	case !validVersion(version):
-		http.Error(w, errInternal.text, errInternal.status)
-		return
-	case !ok:
-		http.Error(w, fmt.Sprintf("version %s is not available", tag[1:]), http.StatusNotFound)
-		return
-	}
-	type info struct {
-		Name        string `json:"name"`
-		Ref         string `json:"ref"`
-		Digest      string `json:"digest"`
-		Author      string `json:"author"`
-		Description string `json:"description"`
-	}
-	out := make([]info, 0, len(official))
-	for _, e := range official {
-		ref := "ghcr.io/" + e.name + ":" + e.version
-		digest := sha256.Sum256([]byte(ref))
-		out = append(out, info{
-			Name: e.name, Ref: ref, Digest: "sha256:" + hex.EncodeToString(digest[:]),
-			Author: "Sidero Labs", Description: e.description,
-		})
-	}
-	f.writeJSON(w, out)
 }
 
 // tagOf returns v with a leading v, and whether the factory offers it.
@@ -275,11 +220,4 @@ func tagOf(v string) (string, bool) {
 func validVersion(v string) bool {
 	_, err := semver.StrictNewVersion(strings.TrimPrefix(v, "v"))
 	return err == nil
-}
-
-// writeJSON writes an answer. Like the public factory, it leaves the type to the standard library.
-func (f *Factory) writeJSON(w http.ResponseWriter, v any) {
-	if err := json.NewEncoder(w).Encode(v); err != nil {
-		f.log.Warn("answer", "err", err)
-	}
 }

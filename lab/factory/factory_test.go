@@ -1,9 +1,6 @@
 package factory
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/binary"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -12,10 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/ulikunitz/xz"
 )
 
 func TestImage_SaysWhetherItIsSigned(t *testing.T) {
@@ -120,16 +115,12 @@ func TestFactory_RefusesInTheWordsOfThePublicOne(t *testing.T) {
 		{"/image/" + odd + "/v9.9.9/nocloud-amd64.iso", "error enhancing profile from schematic: error getting official extensions: version 9.9.9 is not available", http.StatusNotFound},
 		{"/image/" + plain + "/latest/nocloud-amd64.iso", "internal server error", http.StatusInternalServerError},
 		{"/image/" + plain + "/v1.12.7/nocloud-sparc.iso", `error parsing profile from path: invalid architecture: "sparc"`, http.StatusBadRequest},
-		{"/image/" + plain + "/v1.12.7/nocloud-amd64.img", `error parsing profile from path: invalid profile path: "nocloud-amd64.img"`, http.StatusBadRequest},
+		{"/image/" + plain + "/v1.12.7/nocloud-amd64.raw.xz", "the lab's factory models ISO images only, not nocloud-amd64.raw.xz", http.StatusNotImplemented},
 		{"/image/" + plain + "/v1.12.7/nocloud.iso", `error parsing profile from path: invalid platform-arch: "nocloud"`, http.StatusBadRequest},
 		{"/image/" + plain + "/v1.12.7/proxmox-amd64.iso", "internal server error", http.StatusInternalServerError},
 		{"/image/" + plain + "/v1.12.7/nocloud-amd64.iso.sha256", "enterprise not enabled: checksum endpoint is not available", http.StatusPaymentRequired},
-		{"/image/" + plain + "/v1.12.7/kernel-amd64", "the lab's factory does not model kernels", http.StatusNotImplemented},
-		{"/image/" + plain + "/v1.12.7/metal-installer-amd64.tar", "the lab's factory does not model installer archives", http.StatusNotImplemented},
 		{"/image/" + odd + "/v1.12.7/nocloud-amd64.iso",
 			`error enhancing profile from schematic: official extension "siderolabs/no-such-thing" is not available for Talos version v1.12.7`, http.StatusBadRequest},
-		{"/version/v9.9.9/extensions/official", "version 9.9.9 is not available", http.StatusNotFound},
-		{"/schematics/" + unknown, "schematic not found", http.StatusNotFound},
 	} {
 		t.Run(tc.path, func(t *testing.T) {
 			res, body := do(t, srv, http.MethodGet, tc.path, "")
@@ -149,55 +140,9 @@ func TestFactory_AnswersARefusedHEADWithStatusAndTypeOnly(t *testing.T) {
 	assert.Empty(t, body)
 
 	// Only images and the health check have a HEAD.
-	for _, path := range []string{"/versions", "/version/v1.12.7/extensions/official", "/schematics/" + plain, "/schematics"} {
-		head, _ := do(t, srv, http.MethodHead, path, "")
-		assert.Equal(t, "405 Method Not Allowed", head.Status, path)
-		assert.Contains(t, head.Header.Get("Allow"), http.MethodOptions, path)
-	}
-}
-
-func TestFactory_ServesDiskImagesInTheFormatThatTheirNameAsksFor(t *testing.T) {
-	srv := serve(t)
-	id := post(t, srv, `customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}`)
-	raw := func(file, contentType string) []byte {
-		t.Helper()
-		res, body := do(t, srv, http.MethodGet, "/image/"+id+"/v1.12.7/"+file, "")
-		require.Equal(t, http.StatusOK, res.StatusCode, body)
-		assert.Equal(t, contentType, res.Header.Get("Content-Type"), file)
-		assert.Equal(t, `attachment; filename="`+file+`"`, res.Header.Get("Content-Disposition"))
-		return []byte(body)
-	}
-	read := func(r io.Reader, err error) []byte {
-		t.Helper()
-		require.NoError(t, err)
-		out, err := io.ReadAll(r)
-		require.NoError(t, err)
-		return out
-	}
-	plain := raw("nocloud-amd64.raw", "application/octet-stream")
-	require.Len(t, plain, imageSize)
-	assert.Contains(t, string(plain), `"kind":"disk"`)
-	gz, err := gzip.NewReader(bytes.NewReader(raw("nocloud-amd64.raw.gz", "application/gzip")))
-	assert.Equal(t, plain, read(gz, err))
-	x, err := xz.NewReader(bytes.NewReader(raw("nocloud-amd64.raw.xz", "application/x-xz")))
-	assert.Equal(t, plain, read(x, err))
-	z, err := zstd.NewReader(bytes.NewReader(raw("nocloud-amd64.raw.zst", "application/octet-stream")))
-	assert.Equal(t, plain, read(z, err))
-
-	// QEMU's format: the header's size, and the clusters that its tables name.
-	q := raw("nocloud-amd64.qcow2", "application/x-qemu-disk")
-	require.Equal(t, "QFI\xfb", string(q[:4]))
-	require.Equal(t, uint64(len(plain)), binary.BigEndian.Uint64(q[24:]))
-	l1 := binary.BigEndian.Uint64(q[binary.BigEndian.Uint64(q[40:]):]) &^ (1 << 63)
-	var content []byte
-	for i := range uint64(len(plain) / cluster) {
-		at := binary.BigEndian.Uint64(q[l1+8*i:]) &^ (1 << 63)
-		content = append(content, q[at:at+cluster]...)
-	}
-	assert.Equal(t, plain, content)
-
-	_, err = Parse(plain)
-	require.ErrorContains(t, err, "in a CD-ROM drive", "a disk image is no CD-ROM")
+	head, _ = do(t, srv, http.MethodHead, "/schematics", "")
+	assert.Equal(t, "405 Method Not Allowed", head.Status)
+	assert.Contains(t, head.Header.Get("Allow"), http.MethodOptions)
 }
 
 func TestFactory_KnowsFormerNamesOfExtensions(t *testing.T) {
@@ -212,8 +157,6 @@ func TestFactory_KnowsFormerNamesOfExtensions(t *testing.T) {
 		_, missing := resolve([]string{name})
 		assert.Empty(t, missing, "%s is an alias of it", alias)
 	}
-	_, kept := do(t, srv, http.MethodGet, "/schematics/"+id, "")
-	assert.Contains(t, kept, "siderolabs/i915-ucode", "the schematic keeps the name")
 }
 
 func TestFactory_RefusesAnInvalidSchematic(t *testing.T) {
@@ -228,15 +171,6 @@ func TestFactory_RefusesAnInvalidSchematic(t *testing.T) {
 			assert.Equal(t, http.StatusBadRequest, res.StatusCode)
 		})
 	}
-}
-
-func TestFactory_ListsVersionsAndExtensions(t *testing.T) {
-	srv := serve(t)
-	_, body := do(t, srv, http.MethodGet, "/versions", "")
-	assert.Contains(t, body, `"v1.12.7"`)
-	_, body = do(t, srv, http.MethodGet, "/version/1.12.7/extensions/official", "")
-	assert.Contains(t, body, `"siderolabs/qemu-guest-agent"`)
-	assert.Contains(t, body, `"siderolabs/lldpd"`)
 }
 
 func TestParse_RefusesAFileThatIsNoImageOfTheLab(t *testing.T) {

@@ -18,7 +18,6 @@ const (
 
 // payload is the description in an image.
 type payload struct {
-	Kind       kind     `json:"kind"`
 	Version    string   `json:"version"`
 	Schematic  string   `json:"schematic"`
 	Platform   string   `json:"platform"`
@@ -27,7 +26,7 @@ type payload struct {
 	SecureBoot bool     `json:"secureBoot,omitempty"`
 }
 
-// build creates the content of an ISO image or of a raw disk. The same description gives the same bytes.
+// build creates the content of an ISO image. The same description gives the same bytes.
 func build(p payload) ([]byte, error) {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -42,7 +41,7 @@ func build(p payload) ([]byte, error) {
 }
 
 // Parse reads the content of an ISO image that this factory built. It leaves the name empty, which only the datastore
-// knows. A disk image in a CD-ROM drive does not boot.
+// knows.
 func Parse(content []byte) (*vm.Image, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(magic))
 	if !ok {
@@ -55,9 +54,6 @@ func Parse(content []byte) (*vm.Image, error) {
 	var p payload
 	if err := json.Unmarshal(line, &p); err != nil {
 		return nil, fmt.Errorf("image: %w", err)
-	}
-	if p.Kind != kindISO {
-		return nil, fmt.Errorf("image: not bootable: an image of the kind %q in a CD-ROM drive", p.Kind)
 	}
 	return &vm.Image{Version: p.Version, Schematic: p.Schematic, Platform: p.Platform, Extensions: p.Extensions, SecureBoot: p.SecureBoot}, nil
 }

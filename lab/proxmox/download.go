@@ -1,16 +1,12 @@
 package proxmox
 
 import (
-	"bytes"
-	"compress/bzip2"
-	"compress/gzip"
 	"context"
 	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -19,10 +15,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // maxDownload is the largest file that a simulated host downloads.
@@ -99,7 +92,6 @@ func downloadURL(q *request) (any, error) {
 		return nil, err
 	}
 	content, name, address := q.form.Get("content"), q.form.Get("filename"), q.form.Get("url")
-	compression := q.form.Get("compression")
 	switch {
 	case !s.files():
 		return nil, internalError("can't upload to storage type '%s', not a file based storage!", s.Type)
@@ -112,10 +104,8 @@ func downloadURL(q *request) (any, error) {
 		return nil, internalError("content-type '%s' is not modelled by this simulation", content)
 	case !isoName.MatchString(name):
 		return nil, invalid(map[string]string{"filename": "wrong file extension"})
-	case compression != "" && !slices.Contains(compressions, compression):
-		return nil, invalid(map[string]string{
-			"compression": "value '" + compression + "' does not have a value in the enumeration '" + strings.Join(compressions, ", ") + "'",
-		})
+	case q.form.Get("compression") != "":
+		return nil, internalError("compression is not modelled by this simulation")
 	}
 	sum, algorithm := q.form.Get("checksum"), q.form.Get("checksum-algorithm")
 	newHash, known := hashes[algorithm]
@@ -148,12 +138,6 @@ func downloadURL(q *request) (any, error) {
 				}
 				t.logf("checksum verified")
 			}
-			if compression != "" {
-				t.logf("decompressing %s to %s", target+".tmp.dwnl", target)
-				if data, err = decompress(compression, data); err != nil {
-					return fmt.Errorf("download failed: %w", err)
-				}
-			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if err := c.put(s, t.node, &volume{id: id, content: "iso", format: "iso", size: int64(len(data)), data: data}); err != nil {
@@ -167,42 +151,6 @@ func downloadURL(q *request) (any, error) {
 
 var hashes = map[string]func() hash.Hash{
 	"md5": md5.New, "sha1": sha1.New, "sha224": sha256.New224, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New,
-}
-
-// compressions are those that Proxmox VE knows, in its order.
-var compressions = []string{"gz", "lzo", "zst", "bz2"}
-
-// decompress decompresses a downloaded file. The checksum is that of the file before.
-func decompress(compression string, data []byte) ([]byte, error) {
-	var plain io.Reader
-	tool := ""
-	switch compression {
-	case "gz":
-		reader, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			return nil, errors.New("decompression failed: command 'zcat' failed: exit code 1")
-		}
-		plain, tool = reader, "zcat"
-	case "bz2":
-		plain, tool = bzip2.NewReader(bytes.NewReader(data)), "bzcat -q"
-	case "zst":
-		reader, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		defer reader.Close()
-		plain, tool = reader, "zstd -q -d -c"
-	default:
-		return nil, fmt.Errorf("compression %s is not modelled by this simulation", compression)
-	}
-	out, err := io.ReadAll(io.LimitReader(plain, maxDownload+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("decompression failed: command '%s' failed: exit code 1", tool)
-	case len(out) > maxDownload:
-		return nil, fmt.Errorf("more than %d bytes", maxDownload)
-	}
-	return out, nil
 }
 
 // download downloads a file. Proxmox VE's download tool returns only an exit code and writes the reason to the log.

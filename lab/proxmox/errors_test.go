@@ -107,10 +107,6 @@ func TestCreate_AnIDIsUsedOnceInTheWholeCluster(t *testing.T) {
 	r := w.call(http.MethodPost, "nodes/pve2/qemu", recorded(t))
 	assert.Equal(t, http.StatusInternalServerError, r.code)
 	assert.Equal(t, "unable to create VM 1111 - VM 1111 already exists on node 'pve1'", r.reason)
-
-	assert.Equal(t, "VM 1111 already exists", w.call(http.MethodGet, "cluster/nextid?vmid=1111", nil).errors["vmid"])
-	assert.Equal(t, "1112", w.get("cluster/nextid?vmid=1112"))
-	assert.Equal(t, "100", w.get("cluster/nextid"))
 }
 
 func TestMachine_AMissingOneIsReportedAsByProxmox(t *testing.T) {
@@ -182,5 +178,5 @@ func TestRoutes_EveryReadOnlyOneAnswers(t *testing.T) {
 		assert.NotNil(t, w.get(replaceAll(path, fill)), pattern)
 		asked++
 	}
-	assert.Greater(t, asked, 15)
+	assert.Greater(t, asked, 10)
 }

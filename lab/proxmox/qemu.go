@@ -40,26 +40,6 @@ func listVMs(q *request) (any, error) {
 	return out, nil
 }
 
-// getNextID returns a free VM id, or tells whether the given one is free.
-func getNextID(q *request) (any, error) {
-	id := 100
-	asked := q.form.Get("vmid")
-	if asked != "" {
-		var err error
-		if id, err = parseID(asked); err != nil {
-			return nil, err
-		}
-	}
-	q.c.mu.Lock()
-	defer q.c.mu.Unlock()
-	for ; q.c.machines[id] != nil; id++ {
-		if asked != "" {
-			return nil, invalid(map[string]string{"vmid": "VM " + asked + " already exists"})
-		}
-	}
-	return strconv.Itoa(id), nil
-}
-
 func createVM(q *request) (any, error) {
 	id, err := parseID(q.form.Get("vmid"))
 	if err != nil {

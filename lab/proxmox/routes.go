@@ -27,21 +27,14 @@ func (q *request) path() string { return strings.TrimPrefix(q.r.URL.Path, base) 
 
 // routes are the simulated calls. Any other path is answered with 501, as by Proxmox VE.
 var routes = map[string]func(*request) (any, error){
-	"GET /version":            getVersion,
-	"GET /access/permissions": getPermissions,
-	"GET /cluster/nextid":     getNextID,
-	"GET /cluster/resources":  getResources,
-	"GET /cluster/status":     getClusterStatus,
-	"GET /cluster/tasks":      listClusterTasks,
-	"GET /nodes":              getNodes,
-	"GET /pools":              getPools,
-	"GET /storage":            getStorages,
+	"GET /version":           getVersion,
+	"GET /cluster/resources": getResources,
+	"GET /cluster/tasks":     listClusterTasks,
+	"GET /nodes":             getNodes,
+	"GET /pools":             getPools,
 
 	"GET /cluster/ha/resources/{sid}": getHAResource,
 
-	"GET /nodes/{node}/version":            getVersion,
-	"GET /nodes/{node}/status":             getNodeStatus,
-	"GET /nodes/{node}/network":            getNodeNetwork,
 	"GET /nodes/{node}/query-url-metadata": queryURL,
 
 	"GET /nodes/{node}/tasks":               listTasks,

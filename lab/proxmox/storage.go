@@ -89,7 +89,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// getStorages lists the storages of a node, or the configuration of all storages of the cluster.
+// getStorages lists the storages of a node.
 func getStorages(q *request) (any, error) {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
@@ -103,10 +103,7 @@ func getStorages(q *request) (any, error) {
 		if len(want) > 0 && !slices.ContainsFunc(want, s.allows) {
 			continue
 		}
-		switch {
-		case q.node == nil:
-			out = append(out, map[string]any{"storage": s.Name, "type": s.Type, "content": strings.Join(s.Content, ","), "shared": bit(s.Shared)})
-		case s.on(q.node.Name):
+		if s.on(q.node.Name) {
 			out = append(out, q.c.describeStorage(s, q.node.Name))
 		}
 	}
@@ -223,39 +220,17 @@ func (c *Cluster) deletionOf(node string, s *Storage, id string) string {
 	return s.Name
 }
 
-// getResources lists the cluster's resources of one type, or all.
+// getResources lists the VMs of the cluster. Its other resources are not modelled.
 func getResources(q *request) (any, error) {
-	want := q.form.Get("type")
-	if want != "" && !slices.Contains([]string{"vm", "storage", "node", "sdn"}, want) {
-		return nil, invalid(map[string]string{"type": "value '" + want + "' does not have a value in the enumeration 'vm, storage, node, sdn'"})
+	if kind := q.form.Get("type"); kind != "" && kind != "vm" {
+		return nil, internalError("resources of the type %s are not modelled by this simulation", kind)
 	}
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	out := []any{}
-	if want == "" || want == "node" {
-		for _, n := range q.c.cfg.Nodes {
-			out = append(out, map[string]any{
-				"id": "node/" + n.Name, "type": "node", "node": n.Name, "status": "online", "maxcpu": n.CPUs,
-				"mem": q.c.usedMemory(n.Name), "maxmem": int64(n.MemoryMiB) << 20, "uptime": q.c.uptime(),
-			})
-		}
-	}
-	if (want == "" || want == "vm") && q.token.has("VM.Audit") {
+	if q.token.has("VM.Audit") {
 		for _, m := range q.c.sortedMachines() {
 			out = append(out, m.resource())
-		}
-	}
-	if (want == "" || want == "storage") && q.token.has("Datastore.Audit") {
-		for _, n := range q.c.cfg.Nodes {
-			for i := range q.c.cfg.Storages {
-				if s := &q.c.cfg.Storages[i]; s.on(n.Name) {
-					out = append(out, map[string]any{
-						"id": "storage/" + n.Name + "/" + s.Name, "type": "storage", "node": n.Name, "storage": s.Name,
-						"status": "available", "plugintype": s.Type, "shared": bit(s.Shared),
-						"disk": q.c.describeStorage(s, n.Name)["used"], "maxdisk": s.Total,
-					})
-				}
-			}
 		}
 	}
 	return out, nil
