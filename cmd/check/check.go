@@ -97,11 +97,18 @@ func locate(stacks []string) ([]string, error) {
 		switch {
 		case err != nil:
 			errs = append(errs, err)
-		case !slices.Contains(paths, path):
+		case !slices.ContainsFunc(paths, func(other string) bool { return sameFile(other, path) }):
 			paths = append(paths, path)
 		}
 	}
 	return paths, errors.Join(errs...)
+}
+
+// sameFile reports whether two paths name one file: a stack conflicts with itself.
+func sameFile(a, b string) bool {
+	one, errOne := os.Stat(a)
+	other, errOther := os.Stat(b)
+	return a == b || errOne == nil && errOther == nil && os.SameFile(one, other) && filepath.Base(a) == filepath.Base(b)
 }
 
 // stackFile is a file whose stack is loaded.
@@ -116,7 +123,7 @@ type stackFile struct {
 // check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
 // nil if the stack cannot be compared with others, and the exit code.
 func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
-	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
+	text, err := config.ReadText(path)
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, unreadable
@@ -147,7 +154,7 @@ func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
 	if !stack.GitOps.Enabled {
 		return file, valid
 	}
-	if err := tree.Check(os.DirFS(filepath.Dir(path)), stack.GitOps.Path, stack.Settings()); err != nil {
+	if err := tree.Check(source.Tree, stack.GitOps.Path, stack.Settings()); err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		file.valid = false
 		return file, invalid

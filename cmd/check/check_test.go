@@ -136,6 +136,24 @@ func TestConfigCheck_ExitCodesDifferForInvalidAndUnreadableFiles(t *testing.T) {
 	assert.Contains(t, problems, "Pulumi.home.yaml: ")
 }
 
+func TestConfigCheck_ReadsNoDeviceAndNoPipe(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	tree := filepath.Join(filepath.Dir(file), "kubernetes", "clusters", "home")
+	require.NoError(t, os.MkdirAll(tree, 0o700))
+	require.NoError(t, os.Symlink("/dev/zero", filepath.Join(tree, "endless.yaml")))
+	code, _, problems := checked(t, filepath.Dir(file), "home", "/dev/zero")
+	assert.Equal(t, unreadable, code)
+	assert.Contains(t, problems, "kubernetes/clusters/home/endless.yaml: is no regular file; ")
+	assert.Contains(t, problems, "/dev/zero: is no regular file; ")
+}
+
+func TestConfigCheck_ChecksAFileOnceHoweverItIsNamed(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	code, out, problems := checked(t, filepath.Dir(file), "home", "./Pulumi.home.yaml", file)
+	assert.Equal(t, valid, code, problems)
+	assert.Equal(t, 1, strings.Count(out, ": valid\n"))
+}
+
 func TestConfigCheck_ChecksAllStackFilesWithoutAName(t *testing.T) {
 	code, out, problems := checked(t, filepath.Join(root, "docs"))
 	assert.Equal(t, valid, code, problems)

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -43,7 +43,7 @@ func ReadFile(path string) (Source, error) {
 	if !fileForm.MatchString(filepath.Base(path)) {
 		return Source{}, fmt.Errorf("%s: not a stack file's name; name it Pulumi.STACK.yaml", path)
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the function's purpose is to read the given file
+	text, err := ReadText(path)
 	if err != nil {
 		return Source{}, err
 	}
@@ -55,7 +55,7 @@ func ReadFile(path string) (Source, error) {
 // problems.
 func ParseFile(path string, text []byte) (Source, error) {
 	base := filepath.Base(path)
-	source := Source{Stack: strings.TrimSuffix(base, filepath.Ext(base)), Tree: os.DirFS(filepath.Dir(path)), SecretsElsewhere: true}
+	source := Source{Stack: strings.TrimSuffix(base, filepath.Ext(base)), Tree: Checkout(filepath.Dir(path)), SecretsElsewhere: true}
 	if name := fileForm.FindStringSubmatch(base); name != nil {
 		source.Stack = name[1]
 	}
@@ -72,7 +72,7 @@ func CheckText(folder, stack string) error {
 	for _, ending := range []string{".yaml", ".yml"} {
 		path := filepath.Join(folder, "Pulumi."+stack+ending)
 		switch source, err := ReadFile(path); {
-		case errors.Is(err, os.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist):
 		case err == nil && len(source.written) > 0:
 			return fmt.Errorf("%s: %w", path, source.written)
 		default:

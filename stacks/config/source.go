@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
 	"reflect"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -82,7 +81,7 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 	for _, key := range Keys() {
 		given[key] = ""
 	}
-	source := Source{Stack: engine.Stack(), Values: map[string]Value{}, Tree: os.DirFS(".")}
+	source := Source{Stack: engine.Stack(), Values: map[string]Value{}, Tree: Checkout(".")}
 	for key := range given {
 		if text, set := engine.GetConfig(key); set {
 			source.Values[key] = Value{Tree: text, Secret: engine.IsConfigSecret(key)}
