@@ -6,6 +6,7 @@ package syntax
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
@@ -17,14 +18,17 @@ type Form struct {
 	What    string // with its article, for messages: "a host name or address"
 	Words   string // for the reference's column "form": "host name, at most 63 characters"
 	Example string // a valid value
-	Pattern string // RE2 and ECMA-262, anchored; every valid value matches it, and some others may
+	Pattern string // RE2 and ECMA-262, anchored; a value that does not match it is not valid
 	Secret  bool   // a value may hold a secret: show it only as Shown does
 
 	anyScript bool // letters of all scripts are allowed, not only ASCII
 	mayBeVoid bool // the empty text is valid
 
-	// check returns what is wrong with a value that is one line of text. An empty Problem stands for "is not WHAT"; an
-	// empty Remedy is filled in with a suggestion, or with remedy.
+	pattern *regexp.Regexp // Pattern
+
+	// check returns what is wrong with a value that is one line of text, beside the pattern, or why it does not match the pattern; nil
+	// for a form that the pattern describes. An empty Problem stands for "is not WHAT"; an empty Remedy is filled in with a suggestion, or
+	// with remedy.
 	check func(value string) *Fault
 	// mend returns what was possibly meant by a wrong value, best first. Those that are wrong too are not suggested.
 	mend func(value string) []string
@@ -51,10 +55,16 @@ func Lookup(name string) (Form, bool) {
 }
 
 // forms are all forms.
-var forms = slices.Concat(
-	nameForms, hostForms, addressForms, urlForms, gitForms, proxmoxForms, talosForms, versionForms, ociForms, sizeForms,
-	objectForms, expressionForms,
-)
+var forms = func() []Form {
+	all := slices.Concat(
+		nameForms, hostForms, addressForms, urlForms, gitForms, proxmoxForms, talosForms, versionForms, ociForms, sizeForms,
+		objectForms, expressionForms,
+	)
+	for i := range all {
+		all[i].pattern = regexp.MustCompile(all[i].Pattern)
+	}
+	return all
+}()
 
 // Check returns what is wrong with a value, nil if nothing is.
 func (f Form) Check(value string) *Fault {
@@ -85,8 +95,13 @@ func (f Form) fault(value string) *Fault {
 		}
 		return fault
 	}
-	if fault := f.check(value); fault != nil {
-		return fault
+	if f.check != nil {
+		if fault := f.check(value); fault != nil {
+			return fault
+		}
+	}
+	if !f.pattern.MatchString(value) {
+		return wrong()
 	}
 	if secrecy.IsWholeToken(value) && !slices.Contains(opaque, f.Name) {
 		return because("has a token in it")

@@ -21,7 +21,6 @@ const (
 
 var (
 	dnsForm     = regexp.MustCompile(`^` + dnsPattern + `$`)
-	bucketForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	portForm    = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
 	numericForm = regexp.MustCompile(`(?i)^([0-9]+|0x[0-9a-f]*)$`)
 )
@@ -70,7 +69,7 @@ var hostForms = []Form{
 	},
 	{
 		Name: "bucket-name", What: "the name of a bucket", Words: "3 to 63 of a-z, 0-9, . and -", Example: "platform",
-		Pattern: bucketForm.String(), check: matches(bucketForm), mend: func(value string) []string { return []string{strings.ToLower(value)} },
+		Pattern: `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`, mend: func(value string) []string { return []string{strings.ToLower(value)} },
 		remedy: "write 3 to 63 of a-z, 0-9, . and -, with a letter or digit at both ends",
 	},
 }

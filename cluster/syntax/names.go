@@ -17,54 +17,47 @@ const (
 )
 
 var (
-	labelForm   = regexp.MustCompile(`^` + labelPattern + `$`)
-	clusterForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`) // Cilium: cluster name
-	valueForm   = regexp.MustCompile(`^` + valuePattern + `$`)
-	settingForm = regexp.MustCompile(`^[A-Z][0-9A-Z_]{0,62}$`)
-	keyForm     = regexp.MustCompile(keyPattern)
-	volumeForm  = regexp.MustCompile(`^[0-9A-Za-z-]{1,34}$`) // Talos: with its prefix it is a partition's label
-	driverForm  = regexp.MustCompile(`^` + subdomain + `$`)
-	stackForm   = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,100}$`)
-	taintForm   = regexp.MustCompile(`^((` + valuePattern + `)?:)?` + effectsPattern + `$`)
-	effects     = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
+	keyForm = regexp.MustCompile(keyPattern)
+	effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 )
 
 var nameForms = []Form{
 	{
-		Name: "label", What: "a host name", Words: "host name, at most 63 of a-z, 0-9 and -", Example: "cp-1", Pattern: labelForm.String(),
-		check: matches(labelForm), mend: mendLabel, remedy: "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends",
+		Name: "label", What: "a host name", Words: "host name, at most 63 of a-z, 0-9 and -", Example: "cp-1", Pattern: `^` + labelPattern + `$`,
+		mend: mendLabel, remedy: "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends",
 	},
 	{
+		// Cilium: cluster name
 		Name: "cluster-name", What: "the name of a cluster", Words: "host name, at most 32 characters, not `default`", Example: "infra",
-		Pattern: clusterForm.String(), mend: mendLabel,
+		Pattern: `^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`, mend: mendLabel,
 		remedy: "write at most 32 of a-z, 0-9 and -, with a letter or digit at both ends",
 		check: func(value string) *Fault {
 			if value == "default" {
 				return because("is Cilium's name for a cluster without one", "pick another, such as infra")
 			}
-			return matches(clusterForm)(value)
+			return nil
 		},
 	},
 	{
 		// Pulumi: the name of a stack, and of its file.
 		Name: "stack-name", What: "the name of a stack", Words: "name of a stack, of letters, digits, `-`, `_` and `.`", Example: "apps",
-		Pattern: stackForm.String(), mend: mendStack,
+		Pattern: `^[0-9A-Za-z_.-]{1,100}$`, mend: mendStack,
 		check: func(value string) *Fault {
 			if strings.HasPrefix(value, "Pulumi.") {
 				return wrong()
 			}
-			return matches(stackForm)(value)
+			return nil
 		},
 		remedy: "write the name of its file, Pulumi.STACK.yaml, without Pulumi. and .yaml",
 	},
 	{
 		Name: "csi-driver", What: "the name of a CSI driver", Words: "at most 63 of a-z, 0-9, . and -", Example: "driver.example.com",
-		Pattern: driverForm.String(), remedy: "write at most 63 of a-z, 0-9, . and -, as in the driver's CSIDriver",
+		Pattern: `^` + subdomain + `$`, remedy: "write at most 63 of a-z, 0-9, . and -, as in the driver's CSIDriver",
 		check: func(value string) *Fault {
 			if len(value) > 63 {
 				return wrong()
 			}
-			return matches(driverForm)(value)
+			return nil
 		},
 	},
 	{
@@ -83,7 +76,7 @@ var nameForms = []Form{
 	},
 	{
 		Name: "setting", What: "the name of a cluster setting", Words: "name of a setting, of A-Z, 0-9 and `_`", Example: "DOMAIN",
-		Pattern: settingForm.String(), check: matches(settingForm),
+		Pattern: `^[A-Z][0-9A-Z_]{0,62}$`,
 		mend: func(value string) []string {
 			return []string{strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(strings.Trim(value, "${}")))}
 		},
@@ -91,13 +84,13 @@ var nameForms = []Form{
 	{
 		Name: "kubernetes-label-value", What: "the value of a Kubernetes label",
 		Words: "text, a Kubernetes label's value", Example: "rack-7",
-		Pattern: valueForm.String(), check: matches(valueForm), mend: mendValue,
+		Pattern: `^` + valuePattern + `$`, mend: mendValue,
 		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
 	},
 	{
 		Name: "node-label-value", What: "the value of a Kubernetes label",
 		Words: "text, a Kubernetes label's value, may be empty", Example: "rack-7",
-		Pattern: `^(` + valuePattern + `)?$`, check: matches(valueForm), mend: mendValue, mayBeVoid: true,
+		Pattern: `^(` + valuePattern + `)?$`, mend: mendValue, mayBeVoid: true,
 		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
 	},
 	{
@@ -121,26 +114,17 @@ var nameForms = []Form{
 		Example: "example.com/gpu", Pattern: keyPattern, check: keyFault, mend: mendKey,
 	},
 	{
-		Name: "taint", What: "a Kubernetes taint", Words: "`EFFECT` or `VALUE:EFFECT`", Example: "NoSchedule", Pattern: taintForm.String(),
-		check: matches(taintForm), mend: mendTaint,
+		Name: "taint", What: "a Kubernetes taint", Words: "`EFFECT` or `VALUE:EFFECT`", Example: "NoSchedule",
+		Pattern: `^((` + valuePattern + `)?:)?` + effectsPattern + `$`, mend: mendTaint,
 		remedy: "write EFFECT or VALUE:EFFECT, with an effect of NoSchedule, PreferNoSchedule or NoExecute",
 	},
 	{
+		// Talos: with its prefix it is a partition's label
 		Name: "volume-name", What: "a name that Talos gives a volume", Words: "1 to 34 letters, digits and `-`", Example: "osd-1",
-		Pattern: volumeForm.String(), check: matches(volumeForm),
-		mend:   func(value string) []string { return []string{hyphened(value)} },
-		remedy: "write 1 to 34 letters, digits and -",
+		Pattern: `^[0-9A-Za-z-]{1,34}$`,
+		mend:    func(value string) []string { return []string{hyphened(value)} },
+		remedy:  "write 1 to 34 letters, digits and -",
 	},
-}
-
-// matches is the check of a form that a regular expression describes.
-func matches(form *regexp.Regexp) func(string) *Fault {
-	return func(value string) *Fault {
-		if form.MatchString(value) {
-			return nil
-		}
-		return wrong()
-	}
 }
 
 // hyphened is a name with hyphens for what names of hosts cannot have.

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -10,26 +9,20 @@ import (
 // maxSentence is the longest sentence, in bytes: it stands in a line of a table.
 const maxSentence = 300
 
-var (
-	objectForm     = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.:-]{0,251}[0-9A-Za-z])?$`)
-	apiVersionForm = regexp.MustCompile(`^(` + subdomain + `/)?v[0-9]+((alpha|beta)[0-9]+)?$`)
-	kindForm       = regexp.MustCompile(`^[A-Z][0-9A-Za-z]{0,62}$`)
-)
-
 // objectForms are the forms of what names objects of Kubernetes.
 var objectForms = []Form{
 	{
 		Name: "object-name", What: "the name of a Kubernetes object", Words: "name of a Kubernetes object", Example: "databases",
-		Pattern: objectForm.String(), check: matches(objectForm),
+		Pattern: `^[0-9A-Za-z]([0-9A-Za-z_.:-]{0,251}[0-9A-Za-z])?$`,
 	},
 	{
 		Name: "api-version", What: "the version of a Kubernetes API", Words: "`[GROUP/]VERSION`", Example: "apps/v1",
-		Pattern: apiVersionForm.String(), check: matches(apiVersionForm),
-		mend: func(value string) []string { return []string{strings.ToLower(value)} },
+		Pattern: `^(` + subdomain + `/)?v[0-9]+((alpha|beta)[0-9]+)?$`,
+		mend:    func(value string) []string { return []string{strings.ToLower(value)} },
 	},
 	{
 		Name: "kind", What: "a kind of Kubernetes objects", Words: "kind of Kubernetes objects, in the singular", Example: "Deployment",
-		Pattern: kindForm.String(), check: matches(kindForm),
+		Pattern: `^[A-Z][0-9A-Za-z]{0,62}$`,
 		mend: func(value string) []string {
 			return []string{strings.ToUpper(value[:min(1, len(value))]) + value[min(1, len(value)):]}
 		},

@@ -6,15 +6,11 @@ import (
 )
 
 var (
-	nodeForm    = regexp.MustCompile(`^` + dnsLabel + `$`)                   // Proxmox VE: pve-node
-	storageForm = regexp.MustCompile(`^[A-Za-z][0-9A-Za-z._-]*[0-9A-Za-z]$`) // Proxmox VE: pve-storage-id
-	tagForm     = regexp.MustCompile(`^[a-z0-9_][a-z0-9_+.-]*$`)             // Proxmox VE: pve-tag, which it keeps in lower case
-	bridgeForm  = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_.-]{0,14}$`)   // Proxmox VE: pve-bridge-id; Linux: IFNAMSIZ
-	macForm     = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`) // as Proxmox VE writes it
-	twelveForm  = regexp.MustCompile(`^[0-9A-F]{12}$`)
-	uuidForm    = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
-	realmForm   = regexp.MustCompile(`^[A-Za-z][0-9A-Za-z._-]+$`) // Proxmox VE: realms, and names of tokens
-	userForm    = regexp.MustCompile(`^[!-.0-9;-~]+$`)            // Proxmox VE: user names, without white space, : and /
+	macForm    = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$`) // as Proxmox VE writes it
+	twelveForm = regexp.MustCompile(`^[0-9A-F]{12}$`)
+	uuidForm   = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	realmForm  = regexp.MustCompile(`^[A-Za-z][0-9A-Za-z._-]+$`) // Proxmox VE: realms, and names of tokens
+	userForm   = regexp.MustCompile(`^[!-.0-9;-~]+$`)            // Proxmox VE: user names, without white space, : and /
 )
 
 const (
@@ -24,8 +20,9 @@ const (
 
 var proxmoxForms = []Form{
 	{
+		// Proxmox VE: pve-node
 		Name: "proxmox-node", What: "the name of a Proxmox node", Words: "host name", Example: "pve1",
-		Pattern: nodeForm.String(), check: matches(nodeForm),
+		Pattern: `^` + dnsLabel + `$`,
 		mend: func(value string) []string {
 			host, _, _ := strings.Cut(bareAuthority(value), ":")
 			first, _, _ := strings.Cut(host, ".")
@@ -34,16 +31,18 @@ var proxmoxForms = []Form{
 		remedy: "write at most 63 letters, digits and -, with a letter or digit at both ends",
 	},
 	{
+		// Proxmox VE: pve-storage-id
 		Name: "proxmox-storage", What: "the name of a Proxmox storage", Words: "storage name", Example: "local-lvm",
-		Pattern: storageForm.String(), check: matches(storageForm),
+		Pattern: `^[A-Za-z][0-9A-Za-z._-]*[0-9A-Za-z]$`,
 		mend: func(value string) []string {
 			storage, _, _ := strings.Cut(value, ":") // as in local:iso/talos.iso
 			return []string{storage, strings.ReplaceAll(storage, " ", "-")}
 		},
 	},
 	{
+		// Proxmox VE: pve-tag, which it keeps in lower case
 		Name: "proxmox-tag", What: "a tag as Proxmox keeps it", Words: "lower-case tag", Example: "team-a",
-		Pattern: tagForm.String(), check: matches(tagForm),
+		Pattern: `^[a-z0-9_][a-z0-9_+.-]*$`,
 		mend: func(value string) []string {
 			lower := strings.ToLower(value)
 			return []string{lower, strings.Trim(strings.ReplaceAll(lower, " ", "-"), "-")}
@@ -51,13 +50,14 @@ var proxmoxForms = []Form{
 		remedy: "write it of a-z, 0-9, _, +, . and -, such as team-a",
 	},
 	{
+		// Proxmox VE: pve-bridge-id; Linux: IFNAMSIZ
 		Name: "bridge", What: "the name of a Linux bridge or SDN VNet", Words: "interface name, at most 15 characters", Example: "vmbr0",
-		Pattern: bridgeForm.String(),
+		Pattern: `^[0-9A-Za-z_][0-9A-Za-z_.-]{0,14}$`,
 		check: func(value string) *Fault {
 			if len(value) > 15 {
 				return because("is longer than 15 characters, which no network device's name is")
 			}
-			return matches(bridgeForm)(value)
+			return nil
 		},
 	},
 	{

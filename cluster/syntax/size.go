@@ -27,7 +27,6 @@ const (
 )
 
 var (
-	shareForm     = regexp.MustCompile(`^([1-9][0-9]{0,2}|1000|([1-9][0-9]?|100)%)$`)
 	quantityForm  = regexp.MustCompile(quantityPattern)
 	looseQuantity = regexp.MustCompile(`^(?i)([0-9]{1,9}([.][0-9]{1,6})?) *([kmgt])(i?b|i)?$`)
 	bareNumber    = regexp.MustCompile(`^[0-9]+([.][0-9]+)?$`)
@@ -49,7 +48,7 @@ var sizeForms = []Form{
 	},
 	{
 		Name: "share", What: "a number or a share", Words: "number, 1 to 1000, or 1% to 100%", Example: "10%",
-		Pattern: shareForm.String(), check: matches(shareForm), remedy: "write a number from 1 to 1000, or a share from 1% to 100%",
+		Pattern: `^([1-9][0-9]{0,2}|1000|([1-9][0-9]?|100)%)$`, remedy: "write a number from 1 to 1000, or a share from 1% to 100%",
 	},
 	sizeForm("quantity", "a size", "size", "8GiB", MiB, maxDisk, "a size"),
 	sizeForm("memory-size", "a size of memory", "size, whole MiB", "8GiB", MiB, maxMemory, "a machine's memory"),
@@ -87,8 +86,6 @@ func sizeForm(name, what, words, example string, step, most int64, holder string
 			switch {
 			case bareNumber.MatchString(value):
 				return because("has no unit")
-			case size == 0:
-				return wrong()
 			case size > most:
 				return because("is more than "+SizeText(most)+", too much for "+holder, "write at most "+SizeText(most))
 			case size%step != 0:

@@ -14,11 +14,7 @@ const FirstDisk = "/dev/sda"
 
 var (
 	extensionForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9][a-z0-9._-]*$`)
-	flagForm      = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	sysctlForm    = regexp.MustCompile(`^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`)
-	deviceForm    = regexp.MustCompile(`^(` + FirstDisk + `|/dev/disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`)
 	furtherForm   = regexp.MustCompile(`drive-scsi[1-9]`)
-	snapshotForm  = regexp.MustCompile(`^(/([0-9A-Za-z ._:+=@-]+/)*)?[0-9A-Za-z._:+=@-][0-9A-Za-z ._:+=@-]*$`)
 	partitionForm = regexp.MustCompile(`^(` + FirstDisk + `[0-9]+|/dev/disk/by-(id|path)/.*-part[0-9]+|` +
 		`/dev/disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
 )
@@ -34,13 +30,13 @@ var talosForms = []Form{
 			case extensionForm.MatchString(value) && misspelt(value) != "":
 				return because("is not an official extension")
 			}
-			return matches(extensionForm)(value)
+			return nil
 		},
 		mend: mendExtension,
 	},
 	{
 		Name: "kubelet-flag", What: "a flag of the kubelet", Words: "flag, without its dashes", Example: "image-gc-high-threshold",
-		Pattern: flagForm.String(),
+		Pattern: `^[a-z0-9]+(-[a-z0-9]+)*$`,
 		check: func(value string) *Fault {
 			switch {
 			case strings.HasPrefix(value, "-"):
@@ -48,7 +44,7 @@ var talosForms = []Form{
 			case strings.Contains(value, "="):
 				return because("has a value in it", "write the value behind the colon")
 			}
-			return matches(flagForm)(value)
+			return nil
 		},
 		mend: func(value string) []string {
 			return []string{strings.ToLower(strings.ReplaceAll(strings.TrimLeft(value, "-"), "_", "-"))}
@@ -56,7 +52,7 @@ var talosForms = []Form{
 	},
 	{
 		Name: "sysctl", What: "the name of a kernel parameter", Words: "kernel parameter", Example: "net.core.somaxconn",
-		Pattern: sysctlForm.String(), check: matches(sysctlForm),
+		Pattern: `^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`,
 		mend: func(value string) []string {
 			bare := strings.TrimPrefix(strings.TrimPrefix(value, "/"), "proc/sys/")
 			name, _, _ := strings.Cut(bare, "=")
@@ -65,7 +61,7 @@ var talosForms = []Form{
 	},
 	{
 		Name: "device", What: "the VMs' system disk, which is the first on a SCSI bus", Words: "`" + FirstDisk + "`, or a path below `/dev/disk`",
-		Example: FirstDisk, Pattern: deviceForm.String(),
+		Example: FirstDisk, Pattern: `^(` + FirstDisk + `|/dev/disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`,
 		check: func(value string) *Fault {
 			switch {
 			case partitionForm.MatchString(value):
@@ -75,7 +71,7 @@ var talosForms = []Form{
 			case strings.Contains(value, ".."):
 				return wrong()
 			}
-			return matches(deviceForm)(value)
+			return nil
 		},
 		mend: func(value string) []string {
 			if value != "" && strings.HasSuffix(FirstDisk, "/"+value) { // sda, dev/sda
@@ -90,7 +86,7 @@ var talosForms = []Form{
 	},
 	{
 		Name: "snapshot-file", What: "the file of a snapshot", Words: "file name, absolute path, or `" + NoSnapshot + "`",
-		Example: "infra-20260102T030405Z.db", Pattern: snapshotForm.String(),
+		Example: "infra-20260102T030405Z.db", Pattern: `^(/([0-9A-Za-z ._:+=@-]+/)*)?[0-9A-Za-z._:+=@-][0-9A-Za-z ._:+=@-]*$`,
 		check: func(value string) *Fault {
 			switch {
 			case strings.HasSuffix(value, ".sha256"):
@@ -98,7 +94,7 @@ var talosForms = []Form{
 			case slices.ContainsFunc(strings.Split(value, "/"), func(part string) bool { return part == "." || part == ".." }):
 				return wrong()
 			}
-			return matches(snapshotForm)(value)
+			return nil
 		},
 		remedy: "write the name of a file in lifecycle.snapshots.folder, or an absolute path",
 	},
