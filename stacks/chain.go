@@ -49,33 +49,38 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) err
 	if c.GitOps.Enabled {
 		c.engine = flux{c}
 	}
-	for _, step := range []func() error{
-		c.compareRunning,
-		c.makeProviders,
-		c.rememberMode,
-		c.renderNetwork,
-		c.makeCluster,
-		c.awaitMachines,
-		c.applyCRDs,
-		c.connect,
-		c.installNetwork,
-		c.awaitHealth,
-		c.joinWorkers,
-		c.installServices,
-		c.provideSecrets,
-		c.handOver,
-		c.awaitStorage,
-		c.awaitMesh,
-		c.awaitChecks,
-	} {
-		if err := step(); err != nil {
-			return err
+	work := c.work()
+	for _, step := range steps.Chain() {
+		for _, component := range step.Components {
+			for _, do := range work[component] {
+				if err := do(); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	for name, value := range c.outputs() {
 		ctx.Export(name, value)
 	}
 	return nil
+}
+
+// work returns what registers each component, and what comes before or after it. The order of the components is that of steps.Chain.
+func (c *chain) work() map[string][]func() error {
+	return map[string][]func() error{
+		steps.Talos:    {c.compareRunning, c.makeProviders, c.rememberMode, c.renderNetwork, c.makeCluster},
+		steps.Machines: {c.awaitMachines},
+		steps.CRDs:     {c.applyCRDs, c.connect},
+		steps.Cilium:   {c.installNetwork},
+		steps.Gate:     {c.awaitHealth},
+		steps.Workers:  {c.joinWorkers},
+		steps.Core:     {c.installServices},
+		steps.Secrets:  {c.provideSecrets},
+		steps.GitOps:   {c.handOver},
+		steps.Storage:  {c.awaitStorage},
+		steps.Mesh:     {c.awaitMesh},
+		steps.Checks:   {c.awaitChecks},
+	}
 }
 
 func (c *chain) makeProviders() (err error) {

@@ -20,10 +20,10 @@ const (
 // Step is a part of the chain.
 type Step struct {
 	Title      string
-	Components []string // those that the program registers for the step; none for what Flux does alone
+	Components []string // those that the program registers in this step, in their order; none for what Flux does alone
 }
 
-// Chain returns the steps in their order.
+// Chain returns the steps in their order, which is that of the program and of what a preview shows.
 func Chain() []Step {
 	return []Step{
 		{"machines", []string{Talos, Machines}},
