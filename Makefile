@@ -202,6 +202,12 @@ handover-file: ## Write the file with which Flux takes over a component, or seve
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand
 	go build -o bin/slipway-probe ./cmd/slipway-probe
 
+# The command sets Go's flags itself, so that none of this file or of the caller gets into a release.
+VERSION ?=
+.PHONY: release
+release: ## Build the archives, SBOMs and checksums of a release into bin/release: VERSION=v0.1.0
+	go run ./cmd/release "$(VERSION)" bin/release
+
 # go build decides by itself whether anything changed.
 .PHONY: $(LAB)
 $(LAB):

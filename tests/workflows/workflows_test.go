@@ -138,6 +138,27 @@ var (
 	variable = regexp.MustCompile(`^([A-Z]+)=`)
 )
 
+func TestRelease_IsMadeByTheMakefileFromATagOfOurRepositoryOnly(t *testing.T) {
+	var release struct {
+		On struct {
+			Push struct{ Branches, Tags []string }
+		}
+		Jobs map[string]struct {
+			If    string
+			Steps []step
+		}
+	}
+	parse(t, ".github/workflows/release.yaml", &release)
+	assert.Equal(t, []string{"v*"}, release.On.Push.Tags)
+	assert.Empty(t, release.On.Push.Branches)
+	job := release.Jobs["release"]
+	assert.Equal(t, "github.repository == 'slipway-platform/slipway'", job.If)
+	made := slices.IndexFunc(job.Steps, func(one step) bool { return one.Run == `make release VERSION="$VERSION"` })
+	signed := slices.IndexFunc(job.Steps, func(one step) bool { return strings.HasPrefix(one.Uses, "actions/attest-build-provenance@") })
+	published := slices.IndexFunc(job.Steps, func(one step) bool { return strings.HasPrefix(one.Run, "gh release create ") })
+	assert.True(t, 0 <= made && made < signed && signed < published, "made, then signed, then published")
+}
+
 func TestPipelines_MakeWhatTheMakefileHas(t *testing.T) {
 	all, makefile, looked := targets(t), read(t, "Makefile"), 0
 	files, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))

@@ -1,0 +1,124 @@
+// Command release writes the files of a release: an archive and a list of modules (SBOM) for each platform, and the checksums of all. Two
+// runs on one commit, with one version of Go, write the same bytes.
+//
+//	go run ./cmd/release VERSION FOLDER
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+// platform is an operating system and an architecture, in Go's names.
+type platform struct{ os, arch string }
+
+var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: release VERSION FOLDER")
+	}
+	version, folder := args[0], args[1]
+	if !semver.IsValid(version) || semver.Canonical(version) != version {
+		return fmt.Errorf("%q is not a version; write v0.1.0", version)
+	}
+	committed, err := commitTime()
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // files for all
+		return err
+	}
+	for _, on := range platforms {
+		if err := makeArchive(folder, version, on, committed); err != nil {
+			return fmt.Errorf("%s/%s: %w", on.os, on.arch, err)
+		}
+	}
+	return writeChecksums(folder)
+}
+
+// commitTime returns the time of the commit, which all files of the release get. Changes that are not committed would be in no tag.
+func commitTime() (time.Time, error) {
+	changes, err := output("git", "status", "--porcelain")
+	if err != nil {
+		return time.Time{}, err
+	}
+	if changes != "" {
+		return time.Time{}, fmt.Errorf("the working tree has changes; commit them first:\n%s", changes)
+	}
+	text, err := output("git", "log", "-1", "--format=%ct")
+	if err != nil {
+		return time.Time{}, err
+	}
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	return time.Unix(seconds, 0).UTC(), err
+}
+
+func output(name string, args ...string) (string, error) {
+	command := exec.Command(name, args...) //nolint:gosec,noctx // the commands are those of this file
+	command.Stderr = os.Stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// makeArchive builds the binary for a platform, and writes its archive and its SBOM.
+func makeArchive(folder, version string, on platform, committed time.Time) error {
+	scratch, err := os.MkdirTemp("", "release")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // a temporary folder
+	binary := filepath.Join(scratch, "slipway")
+	build := exec.Command("go", buildArgs(version, binary)...) //nolint:gosec,noctx // likewise
+	build.Env = append(os.Environ(), buildEnv(on)...)
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	fmt.Fprintf(os.Stderr, "builds %s for %s/%s\n", version, on.os, on.arch)
+	if err := build.Run(); err != nil {
+		return err
+	}
+	modules, err := sbomOf(binary, version, committed)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(folder, fmt.Sprintf("slipway_%s_%s_%s", version, on.os, on.arch))
+	if err := os.WriteFile(name+".sbom.json", modules, 0o644); err != nil { //nolint:gosec // a file for all
+		return err
+	}
+	return writeArchive(name+".tar.gz", committed, []entry{{"slipway", binary, 0o755}, {"CHANGELOG.md", "CHANGELOG.md", 0o644}})
+}
+
+// buildArgs are the arguments of go for a released binary. Nothing in the binary depends on the folder in which it is built.
+func buildArgs(version, binary string) []string {
+	return []string{
+		"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X github.com/slipway-platform/slipway/cmd.released=" + version,
+		"-o", binary, ".",
+	}
+}
+
+// buildEnv replaces what of the caller's environment would change the binary.
+func buildEnv(on platform) []string {
+	return []string{
+		"GOOS=" + on.os, "GOARCH=" + on.arch, "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off",
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var at = time.Date(2026, time.November, 26, 12, 0, 0, 0, time.UTC)
+
+// packed writes an archive of files that are made anew, with other times and modes each time, and returns its content.
+func packed(t *testing.T, mode os.FileMode) []byte {
+	t.Helper()
+	folder := t.TempDir()
+	var entries []entry
+	for _, name := range []string{"slipway", "CHANGELOG.md"} {
+		source := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(source, []byte("content of "+name), mode))
+		require.NoError(t, os.Chtimes(source, time.Now(), time.Now().Add(-time.Duration(mode)*time.Hour)))
+		entries = append(entries, entry{name, source, 0o755})
+	}
+	archive := filepath.Join(folder, "archive.tar.gz")
+	require.NoError(t, writeArchive(archive, at, entries))
+	content, err := os.ReadFile(archive)
+	require.NoError(t, err)
+	return content
+}
+
+func TestArchive_TwoRunsWriteTheSameBytes(t *testing.T) {
+	first := packed(t, 0o600)
+	assert.Equal(t, first, packed(t, 0o640))
+	unzipped, err := gzip.NewReader(strings.NewReader(string(first)))
+	require.NoError(t, err)
+	assert.True(t, unzipped.ModTime.IsZero())
+	archive := tar.NewReader(unzipped)
+	for _, name := range []string{"slipway", "CHANGELOG.md"} {
+		header, err := archive.Next()
+		require.NoError(t, err)
+		assert.Equal(t, name, header.Name)
+		assert.Equal(t, int64(0o755), header.Mode)
+		assert.True(t, at.Equal(header.ModTime))
+		assert.Empty(t, header.Uname+header.Gname)
+		assert.Zero(t, header.Uid+header.Gid)
+		content, err := io.ReadAll(archive)
+		require.NoError(t, err)
+		assert.Equal(t, "content of "+name, string(content))
+	}
+	_, err = archive.Next()
+	assert.ErrorIs(t, err, io.EOF)
+}
+
+func TestChecksums_AreAcceptedBySha256sum(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"b.tar.gz", "a.tar.gz"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(name), 0o600))
+	}
+	require.NoError(t, writeChecksums(folder))
+	check := exec.CommandContext(t.Context(), "sha256sum", "-c", checksums)
+	check.Dir = folder
+	out, err := check.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "a.tar.gz: OK\nb.tar.gz: OK\n", string(out))
+}
+
+func TestSBOM_NamesEachModuleAsItIsLinked(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.26.6", Main: debug.Module{Path: "example.com/own"}, Deps: []*debug.Module{
+		{Path: "example.com/a", Version: "v2.0.0+incompatible", Sum: "h1:A="},
+		{Path: "example.com/b", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1", Sum: "h1:F="}},
+	}}
+	text, err := sbom(info, "v0.1.0", at)
+	require.NoError(t, err)
+	again, err := sbom(info, "v0.1.0", at)
+	require.NoError(t, err)
+	assert.Equal(t, text, again)
+	var read struct {
+		BOMFormat, SpecVersion string
+		Metadata               struct {
+			Timestamp string
+			Component component
+		}
+		Components []component
+	}
+	require.NoError(t, json.Unmarshal(text, &read))
+	assert.Equal(t, "CycloneDX", read.BOMFormat)
+	assert.Equal(t, "2026-11-26T12:00:00Z", read.Metadata.Timestamp)
+	assert.Equal(t, component{Type: "application", Name: "example.com/own", Version: "v0.1.0", PURL: "pkg:golang/example.com/own@v0.1.0"},
+		read.Metadata.Component)
+	assert.Equal(t, []component{
+		{Type: "library", Name: "std", Version: "1.26.6", PURL: "pkg:golang/std@1.26.6"},
+		{Type: "library", Name: "example.com/a", Version: "v2.0.0+incompatible", PURL: "pkg:golang/example.com/a@v2.0.0%2Bincompatible",
+			Properties: []property{{"go.sum", "h1:A="}}},
+		{Type: "library", Name: "example.com/fork", Version: "v1.0.1", PURL: "pkg:golang/example.com/fork@v1.0.1",
+			Properties: []property{{"go.sum", "h1:F="}}},
+	}, read.Components)
+}
+
+func TestBuild_DependsNeitherOnTheFolderNorOnTheEnvironment(t *testing.T) {
+	args := strings.Join(buildArgs("v0.1.0", "x"), " ")
+	assert.Contains(t, args, "-trimpath -buildvcs=false")
+	assert.Contains(t, args, "-X github.com/slipway-platform/slipway/cmd.released=v0.1.0")
+	version, err := os.ReadFile(filepath.Join("..", "version.go"))
+	require.NoError(t, err)
+	assert.Contains(t, string(version), "\nvar released string\n", "the linker sets it, and does not say if there is none")
+	for _, on := range platforms {
+		assert.Contains(t, buildEnv(on), "CGO_ENABLED=0")
+		assert.Contains(t, buildEnv(on), "GOFLAGS=")
+	}
+}
+
+func TestRelease_RefusesWhatIsNoVersion(t *testing.T) {
+	for _, version := range []string{"", "0.1.0", "v0.1", "main"} {
+		require.ErrorContains(t, run([]string{version, t.TempDir()}), "is not a version; write v0.1.0")
+	}
+}
