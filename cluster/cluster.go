@@ -86,6 +86,7 @@ func (c *Cluster) check(findings *Findings) {
 	c.checkPlacement(findings)
 	c.checkTalos(findings)
 	c.Lifecycle.check(c.GitOps, findings)
+	c.checkSkip(findings)
 	c.checkVersions(findings)
 	c.Cilium.check(c.CRDs, c.NodePools, findings)
 	c.CRDs.check(c.CertManager, c.Providers, findings)

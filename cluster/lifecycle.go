@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
@@ -17,6 +18,8 @@ type Lifecycle struct {
 	AllowDegradedStorage bool `json:"allowDegradedStorage" example:"true"`
 	// Time before which no node may have booted. `up` reboots each that has, in its turn: declare the present time to reboot all nodes.
 	BootedSince string `json:"bootedSince" form:"time" example:"\"2026-11-26T10:00:00Z\""`
+	// Nodes that are left out.
+	Skip []SkippedNode `json:"skip"`
 	// Generations of the certificate authorities (CAs). A higher number makes `up` replace a CA.
 	CertificateAuthorities CertificateAuthorities `json:"certificateAuthorities"`
 	// Snapshots of etcd, of which `up` takes one before each upgrade, each removal of a control plane and each new CA.
@@ -34,6 +37,15 @@ type TurnLimits struct {
 	// Longest time until a changed node is back: an installation, a reboot and its services. If it is not back then, `up` stops, names what
 	// it lacks, changes no other node, and leaves it cordoned.
 	ReturnTimeout Duration `json:"returnTimeout" range:"1m-" default:"20m" example:"45m"`
+}
+
+// SkippedNode is a node that is left out knowingly, such as one that is down and waits for a spare part.
+type SkippedNode struct {
+	// Name of a node of `nodePools` that `up` leaves as it is, and that no gate waits for: see [Leaving a node
+	// out](operations.md#leaving-a-node-out).
+	Name string `json:"name" config:"required" form:"label" example:"infra-worker-2"`
+	// Why, and until when. Reports quote it.
+	Reason string `json:"reason" config:"required" form:"sentence" example:"waits for a new disk, ticket 4711"`
 }
 
 // CertificateAuthorities declares how often the CAs of a running cluster were replaced.
@@ -105,6 +117,43 @@ func (s Snapshots) checkScheduled(gitOps GitOps, findings *Findings) {
 	case strings.HasPrefix(s.Recipients[0], "age1pq"):
 		findings.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq",
 			"is a key that the CronJob does not know")
+	}
+}
+
+// Skips reports whether a node is left out.
+func (l Lifecycle) Skips(name string) bool {
+	return slices.ContainsFunc(l.Skip, func(node SkippedNode) bool { return node.Name == name })
+}
+
+// Serving returns those of the machines that are not left out.
+func (c *Cluster) Serving(machines []Machine) []Machine {
+	return slices.DeleteFunc(slices.Clone(machines), func(machine Machine) bool { return c.Lifecycle.Skips(machine.Name) })
+}
+
+// checkSkip checks the nodes that are left out.
+func (c *Cluster) checkSkip(findings *Findings) {
+	var names []string
+	for _, machine := range c.Machines() {
+		names = append(names, machine.Name)
+	}
+	taken := claims{}
+	for i, node := range c.Lifecycle.Skip {
+		path := ItemPath("lifecycle.skip", i) + ".name"
+		taken.take("node", path, node.Name, findings)
+		if node.Name != "" && !slices.Contains(names, node.Name) {
+			findings.Found(path, OneOf(node.Name, names), "%s is not among the nodes of nodePools", node.Name)
+		}
+	}
+	all := len(c.ControlPlanes())
+	serve, needs := len(c.Serving(c.ControlPlanes())), all/2+1
+	switch {
+	case all == serve:
+	case serve < needs:
+		findings.Found("lifecycle.skip", "leave fewer control planes out, or see the restore of a lost cluster in docs/operations.md",
+			"leaves %d of %d control planes, and etcd has a quorum with %d", serve, all, needs)
+	case c.Lifecycle.Snapshots.RecoverFrom != "":
+		findings.Found("lifecycle.skip", "remove the control plane here, and give it a higher generation",
+			"has a control plane, and lifecycle.snapshots.recoverFrom begins etcd anew on all of them")
 	}
 }
 

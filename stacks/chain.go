@@ -282,5 +282,7 @@ func (c *chain) objectsAfter(others ...awaited) components.InCluster {
 
 // steps returns the arguments of a component that runs slipway-probe.
 func (c *chain) steps() components.Steps {
-	return components.Steps{Name: c.Identity.Name, Kubeconfig: c.talos.Kubeconfig, CommandProvider: c.providers.Command}
+	return components.Steps{
+		Name: c.Identity.Name, Kubeconfig: c.talos.Kubeconfig, CommandProvider: c.providers.Command, Skip: c.Lifecycle.Skip,
+	}
 }

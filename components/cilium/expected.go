@@ -33,7 +33,7 @@ func (c *CiliumCore) ExpectedMesh(noPool bool) mesh.Spec {
 		Name: v.Identity.Name, ID: v.Identity.ID, Address: v.Network.LoadBalancers.Mesh, CA: v.MeshAuthority().Certificate,
 		Namespace: chart.ReleaseNamespace, Domain: cluster.MeshDomain, Port: cluster.MeshPort, NoPool: noPool, Inline: v.Cilium.Inline(),
 	}
-	for _, machine := range v.Machines() {
+	for _, machine := range v.Serving(v.Machines()) {
 		spec.Nodes = append(spec.Nodes, machine.Name)
 	}
 	for _, peer := range v.Mesh.Clusters {

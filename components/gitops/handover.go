@@ -148,7 +148,7 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 	source := a.GitOps.Source()
 	return a.Spec(func(kubeconfig string) probe.Spec {
 		return &handover.Spec{
-			Target:        health.Target{Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.GitOps.Timeout.Duration)},
+			Target:        a.Target(kubeconfig, a.GitOps.Timeout.Duration),
 			Namespace:     cluster.FluxNamespace,
 			Instance:      instanceName,
 			Source:        syncName,

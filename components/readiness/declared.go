@@ -14,14 +14,14 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// Declared returns the arguments of a gate over machines of a declared cluster, which accepts others that join after it. The gate runs
-// again when the configuration of the cluster's machines changes. The credentials, the machines' resources, the installer, the leaves and
+// Declared returns the arguments of a gate over machines of a declared cluster, which accepts others that join after it. Those that are left
+// out are not judged. The gate runs again when the configuration of the cluster's machines changes. The credentials, the machines' resources, the installer, the leaves and
 // the provider are the caller's to add, and Cilium, once it is installed.
 func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *ReadinessGateArgs {
 	args := &ReadinessGateArgs{
-		Steps:    component.Steps{Name: c.Identity.Name},
-		Nodes:    machinesFor(c, machines),
-		Others:   machinesFor(c, others),
+		Steps:    component.Steps{Name: c.Identity.Name, Skip: c.Lifecycle.Skip},
+		Nodes:    machinesFor(c, c.Serving(machines)),
+		Others:   machinesFor(c, c.Serving(others)),
 		Network:  &gate.Network{PodCIDRs: c.Network.PodCIDRs(), ServiceCIDRs: c.Network.ServiceCIDRs()},
 		Versions: &gate.Versions{Talos: c.Talos.Version, Kubernetes: c.Kubernetes.Version},
 		Services: c.Talos.ExtensionServices(),

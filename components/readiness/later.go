@@ -76,7 +76,7 @@ func newLaterGate[S any, P expected[S]](
 // declared returns the spec with a kubeconfig; "" means none.
 func declared[S any, P expected[S]](args *LaterGateArgs[S], kubeconfig string) P {
 	spec := args.Declared
-	P(&spec).SetTarget(health.Target{Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.Timeout)})
+	P(&spec).SetTarget(args.Target(kubeconfig, args.Timeout))
 	return &spec
 }
 

@@ -108,7 +108,7 @@ func (a *ReadinessGateArgs) validate() error {
 // declared returns the spec without credentials.
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
-		Target: health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
+		Target: a.Target("", a.Timeout),
 		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium, Checks: a.Checks,
 	}
 }

@@ -22,7 +22,7 @@ func NewStorageGate(ctx *pulumi.Context, name string, args *StorageGateArgs, opt
 // pods.
 func DeclaredStorage(c *cluster.Cluster) storage.Spec {
 	spec := storage.Spec{Classes: c.Storage.Classes, Drivers: c.Storage.Drivers}
-	for _, machine := range c.PodMachines() {
+	for _, machine := range c.Serving(c.PodMachines()) {
 		spec.Nodes = append(spec.Nodes, machine.Name)
 	}
 	if namespace, name := c.Storage.Connection(); name != "" {

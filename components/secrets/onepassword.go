@@ -17,7 +17,6 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/service"
 	"github.com/slipway-platform/slipway/components/internal/step"
-	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -236,7 +235,7 @@ func (o *OnePassword) spec(args *SecretsFoundationArgs) pulumi.StringOutput {
 	}
 	return args.Spec(func(kubeconfig string) probe.Spec {
 		return &externalsecrets.Spec{
-			Target: health.Target{Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.Timeout)},
+			Target: args.Target(kubeconfig, args.Timeout),
 			Store:  storeName, Storage: storage, Namespace: cluster.ExternalSecretsNamespace, ExternalSecret: probeName,
 		}
 	})

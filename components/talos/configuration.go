@@ -168,15 +168,10 @@ func (c configurer) apply(
 	ctx *pulumi.Context, of machines.Machine, configuration pulumi.StringOutput, after []pulumi.Resource,
 ) (*machine.ConfigurationApply, error) {
 	name, address := c.NameOf(of.Node.Name, "apply"), pulumi.String(of.Node.Address.String())
-	first, err := c.awaitFirst(ctx, name, of)
+	changes, err := c.applyHooks(ctx, name, of)
 	if err != nil {
 		return nil, err
 	}
-	turn, err := c.turns.configurationHooks(ctx, name, of.Node)
-	if err != nil {
-		return nil, err
-	}
-	turn.BeforeCreate = []*pulumi.ResourceHook{first}
 	return machine.NewConfigurationApply(ctx, name, &machine.ConfigurationApplyArgs{
 		ApplyMode:                 pulumi.String("auto"),
 		ClientConfiguration:       c.client,
@@ -187,7 +182,25 @@ func (c configurer) apply(
 		pulumi.DependsOn(slices.Concat([]pulumi.Resource{of.Resource, c.upgraded}, after, c.args.DependsOn)),
 		replacedWith(ctx, of),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
-		pulumi.ResourceHooks(turn)))
+		changes))
+}
+
+// applyHooks returns the option with which a configuration is first applied once the machine answers, and later in the node's turn; with
+// which it stays as it is, if the node is left out.
+func (c configurer) applyHooks(ctx *pulumi.Context, name string, of machines.Machine) (pulumi.ResourceOption, error) {
+	if c.Lifecycle.Skips(of.Node.Name) {
+		return c.StaysAsIs(ctx, name, of.Node)
+	}
+	first, err := c.awaitFirst(ctx, name, of)
+	if err != nil {
+		return nil, err
+	}
+	turn, err := c.turns.configurationHooks(ctx, name, of.Node)
+	if err != nil {
+		return nil, err
+	}
+	turn.BeforeCreate = []*pulumi.ResourceHook{first}
+	return pulumi.ResourceHooks(turn), nil
 }
 
 // replacedWith replaces a resource when a machine is another one: it was replaced, or it was lost and is created again. The engine

@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// bootstrap creates etcd on the first control plane, at its own address, once every node has its configuration.
+// bootstrap creates etcd on the first control plane that is not left out, at its own address, once every node has its configuration. It asks
+// those that are left out, too: one of them may have etcd.
 //
 // It is a command instead of the Talos provider's resource, because that resource cannot be resumed: if a run is killed between
 // the call and the write of the state, the node answers AlreadyExists, and the provider retries that until it fails, on every
@@ -22,7 +23,7 @@ import (
 func (r *registrar) bootstrap(
 	ctx *pulumi.Context, talosconfig pulumi.StringOutput, secrets generations, nodes []node,
 ) (pulumi.Resource, error) {
-	controlPlanes := turn.Addresses(turn.NodesOf(r.ControlPlanes()))
+	first, controlPlanes := r.Serving(r.ControlPlanes())[0], turn.Addresses(turn.NodesOf(r.ControlPlanes()))
 	var incarnations pulumi.StringArray
 	for _, node := range nodes {
 		if node.Node.Role == cluster.ControlPlane {
@@ -33,7 +34,7 @@ func (r *registrar) bootstrap(
 	spec := pulumix.Apply3Err(talosconfig, incarnations.ToStringArrayOutput(), key,
 		func(talosconfig string, incarnations []string, key string) (string, error) {
 			return probe.Encode(&bootstrap.Spec{
-				Talosconfig: talosconfig, Node: controlPlanes[0], ControlPlanes: controlPlanes,
+				Talosconfig: talosconfig, Node: first.Address, ControlPlanes: controlPlanes,
 				Machines: incarnations, Recovery: recovery(r.Cluster, key),
 			})
 		})

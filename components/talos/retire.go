@@ -53,7 +53,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 // retireSpec returns the spec of the step, without credentials.
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
-		Target:     turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines())},
+		Target:     turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines()), Skip: declared.Lifecycle.Skip},
 		TurnLimits: declared.Lifecycle.TurnLimits, TurnChecks: declared.TurnChecks(),
 		Snapshots: snapshot.PlaceOf(declared.Lifecycle.Snapshots), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}

@@ -66,7 +66,7 @@ func (r *registrar) rotate(
 		return nil, nil
 	}
 	spec := rotate.Spec{
-		Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines())},
+		Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines()), Skip: r.Lifecycle.Skip},
 		Snapshots: snapshot.PlaceOf(r.Lifecycle.Snapshots),
 	}
 	if ca.of == rotate.Kubernetes {

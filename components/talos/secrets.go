@@ -8,6 +8,7 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/internal/nodes/rotate"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
 // generations are the machine secrets by the CAs that they are used for, the oldest generation first and the declared one last. The first
@@ -113,6 +114,9 @@ func (r *registrar) makeGenerations(ctx *pulumi.Context, first *machine.Secrets)
 func (r *registrar) laterGeneration(ctx *pulumi.Context, ca replaceable, number int, former pulumi.Resource) (*machine.Secrets, error) {
 	name := ofGeneration(r.NameOf(ca.prefix+"secrets"), number)
 	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error {
+		if err := (&rotate.Spec{Target: turn.Target{Skip: r.Lifecycle.Skip}}).RefuseSkipped(); err != nil {
+			return err
+		}
 		if !ctx.DryRun() || number < ca.generation(r.Lifecycle.CertificateAuthorities) {
 			return nil
 		}

@@ -49,7 +49,7 @@ type turns struct {
 	machines.Owner
 
 	dial  func(context.Context) (access, error) // connects to the cluster
-	nodes []turn.Node                           // all declared nodes
+	nodes []turn.Node                           // all declared nodes that are not left out
 	say   func(string)                          // prints a line of progress
 
 	once    sync.Once
@@ -63,7 +63,7 @@ type turns struct {
 
 // newTurns returns the turns of a cluster. The credentials are those of the state, or of the machine secrets that this run has created.
 func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigurationOutput) *turns {
-	t := &turns{Owner: r.Owner, nodes: turn.NodesOf(r.Machines()), open: map[string]*turn.Turn{}}
+	t := &turns{Owner: r.Owner, nodes: turn.NodesOf(r.Serving(r.Machines())), open: map[string]*turn.Turn{}}
 	t.say = func(line string) {
 		// For the display only: a run that succeeds has no diagnostics.
 		_ = ctx.Log.Info(line, &pulumi.LogArgs{Resource: r.Component, Ephemeral: true})
@@ -91,7 +91,8 @@ func (t *turns) connect(ctx context.Context) error {
 		}
 		t.engine = &turn.Engine{
 			Cluster: t.cluster, Nodes: t.nodes, TurnLimits: t.Lifecycle.TurnLimits, TurnChecks: t.TurnChecks(),
-			Say: func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
+			Skip: t.Lifecycle.Skip,
+			Say:  func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
 		}
 	})
 	return t.problem
@@ -434,7 +435,11 @@ func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resou
 	}
 	sums := pulumi.StringMap{}
 	for _, node := range nodes {
-		sums[node.Node.Name] = node.sum
+		if t.Lifecycle.Skips(node.Node.Name) { // so that the hook runs once the node is back
+			sums[node.Node.Name] = pulumi.String("left out")
+		} else {
+			sums[node.Node.Name] = node.sum
+		}
 	}
 	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: sums}, pulumi.Parent(t.Component), pulumi.DependsOn(after),
 		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))

@@ -24,7 +24,7 @@ import (
 func (r *registrar) upgrade(
 	ctx *pulumi.Context, talosconfig, schematic, installer pulumi.StringOutput, made []machines.Machine,
 ) (pulumi.Resource, error) {
-	declared, nodes := r.Lifecycle, turn.NodesOf(r.Machines())
+	declared, nodes := r.Lifecycle, turn.NodesOf(r.Serving(r.Machines()))
 	var after []pulumi.Resource
 	for _, machine := range made {
 		after = append(after, machine.Resource)
@@ -40,7 +40,7 @@ func (r *registrar) upgrade(
 	}
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
-			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes},
+			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes, Skip: declared.Skip},
 			TurnLimits: declared.TurnLimits, TurnChecks: r.TurnChecks(), BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs,
 			Installer: installer,
 			Releases: versions.Releases{

@@ -53,7 +53,7 @@ func NewReport(kind string, target Target, end End, apiCalls int64) Report {
 	if end.Last != nil {
 		report.Last = end.Last.sentence()
 	}
-	for _, group := range groups(end.Results) {
+	for _, group := range groups(slices.Concat(target.skipped(), end.Results)) {
 		report.Summaries = append(report.Summaries, group.summary())
 		if group.verdict() == Passed {
 			report.Held = append(report.Held, group.held())

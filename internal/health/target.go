@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -19,6 +20,8 @@ type Target struct {
 	Kubeconfig string         `json:"kubeconfig,omitempty"` // content; secret
 	Timeout    probe.Duration `json:"timeout,omitempty"`    // longest wait for all conditions together; 0 means DefaultTimeout
 	StableFor  probe.Duration `json:"stableFor,omitempty"`  // how long all conditions must hold without a break; 0 means DefaultStableFor
+
+	Skip []cluster.SkippedNode `json:"skip,omitempty"` // declared nodes that are left out: the report names them, and nothing waits for them
 }
 
 // SetDefaults sets the durations that are 0.
@@ -29,6 +32,20 @@ func (t *Target) SetDefaults() {
 
 // SetTarget replaces the target, which is part of every spec.
 func (t *Target) SetTarget(target Target) { *t = target }
+
+// Skips reports whether a node is left out.
+func (t Target) Skips(node string) bool { return cluster.Lifecycle{Skip: t.Skip}.Skips(node) }
+
+// skipped returns a result for each node that is left out.
+func (t Target) skipped() []Result {
+	var results []Result
+	for _, node := range t.Skip {
+		result := Skip(node.Name, "lifecycle.skip leaves it out: "+node.Reason)
+		result.Check = "every declared node takes part"
+		results = append(results, result)
+	}
+	return results
+}
 
 // Validate returns every problem of the target.
 func (t Target) Validate() error {

@@ -151,7 +151,7 @@ func each(value func(*cluster.Node) any) func(*cluster.Cluster) any {
 
 func talosEndpoints(c *cluster.Cluster) any {
 	var addresses []any
-	for _, machine := range c.ControlPlanes() {
+	for _, machine := range c.Serving(c.ControlPlanes()) {
 		addresses = append(addresses, &machine.Address)
 	}
 	return written(addresses)

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -73,6 +76,13 @@ type Steps struct {
 	Name            string                  // name of the cluster, for reports; required
 	Kubeconfig      pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; required
 	CommandProvider pulumi.ProviderResource // required
+
+	Skip []cluster.SkippedNode // nodes that are left out; none by default
+}
+
+// Target returns the target of a wait; without a kubeconfig, it is the public part.
+func (s Steps) Target(kubeconfig string, timeout time.Duration) health.Target {
+	return health.Target{Cluster: s.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(timeout), Skip: s.Skip}
 }
 
 // Spec returns the spec of a run with the kubeconfig, encoded for the run's standard input; secret.

@@ -8,6 +8,7 @@ package machines
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -31,6 +32,21 @@ func (o Owner) NameOf(parts ...string) string { return o.Name + "-" + strings.Jo
 // Child combines the options of every child with the child's own.
 func (o Owner) Child(provider pulumi.ProviderResource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
 	return component.Child(o.Component, provider, own...)
+}
+
+// StaysAsIs returns the option with which a resource of a node that is left out stays as it is in the state, whatever is declared: it is
+// neither changed nor replaced nor deleted. Once the node is not left out any more, the differences show, and the node takes its turn. A
+// resource that does not exist is not created, in previews too: name is that of the resource.
+func (o Owner) StaysAsIs(ctx *pulumi.Context, name string, node cluster.Machine) (pulumi.ResourceOption, error) {
+	absent, err := ctx.RegisterResourceHook(name+"-absent", func(*pulumi.ResourceHookArgs) error {
+		return fmt.Errorf("lifecycle.skip: names %s, and %s does not exist yet; remove %[1]s from lifecycle.skip, or from nodePools until it "+
+			"can be made", node.Name, name)
+	}, &pulumi.ResourceHookOptions{OnDryRun: true})
+	if err != nil {
+		return nil, err
+	}
+	return pulumi.Composite(pulumi.IgnoreChanges([]string{"*"}),
+		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{absent}})), nil
 }
 
 // Hypervisor makes the machines of a cluster. The methods are called once for each cluster, in the order in which they stand here.

@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/components/internal/step"
-	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -118,7 +117,7 @@ func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resourc
 // spec returns the probe's standard input, which contains the kubeconfig.
 func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 	spec := workloads.Spec{
-		Target:   health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
+		Target:   a.Target("", a.Timeout),
 		Releases: []workloads.Release{{Namespace: a.Service.Namespace, Name: a.Service.Name}}, Awaits: awaits,
 	}
 	if a.Service.Accepts != nil && len(awaits) == 0 {

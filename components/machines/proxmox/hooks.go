@@ -25,7 +25,12 @@ import (
 // for the turn of its node, which ends after the update.
 //
 // created is set once nothing is in the way of a creation, which then follows.
+//
+// The VM of a node that is left out stays as it is.
 func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, created *atomic.Bool) (pulumi.ResourceOption, error) {
+	if m.Lifecycle.Skips(node.Name) {
+		return m.StaysAsIs(ctx, name, node)
+	}
 	background, api, left := ctx.Context(), api(m.Cluster), declaredVM(m.Cluster, node)
 	leftover, err := ctx.RegisterResourceHook(m.NameOf(node.Name, "reclaim"), func(*pulumi.ResourceHookArgs) error {
 		err := reclaim.Reclaim(background, api, left)

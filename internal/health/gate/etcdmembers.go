@@ -149,7 +149,7 @@ func undeclaredMembers(spec *Spec, lists []memberList) []EtcdMember {
 				_, found := findMember(node, []EtcdMember{member})
 				return found
 			})
-			if !declared && !known[member.title()] {
+			if !declared && !known[member.title()] && !spec.Skips(member.Name) {
 				known[member.title()] = true
 				undeclared = append(undeclared, member)
 			}

@@ -35,6 +35,25 @@ func (w Workload) Behind() string {
 	return ""
 }
 
+// Without returns the workload and the pods as they are without nodes that are left out: a DaemonSet has a pod on each, which cannot be
+// changed and need not be Ready.
+func (w Workload) Without(skips func(node string) bool, pods []Pod) (Workload, []Pod) {
+	if w.Kind != "DaemonSet" {
+		return w, pods
+	}
+	var others []Pod
+	left := 0
+	for _, pod := range pods {
+		if skips(pod.Node) && w.Owns(pod) {
+			left++
+		} else {
+			others = append(others, pod)
+		}
+	}
+	w.Desired, w.Old = w.Desired-left, max(0, w.Old-left)
+	return w, others
+}
+
 // Title names the workload, as in "Deployment flux-system/source-controller".
 func (w Workload) Title() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
 

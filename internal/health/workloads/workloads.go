@@ -32,7 +32,7 @@ var rolledOut = health.Check[*Spec, *Cluster]{
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		var results []health.Result
 		for _, release := range spec.Releases {
-			results = append(results, seen.release(release)...)
+			results = append(results, seen.release(spec, release)...)
 		}
 		return results
 	},
@@ -64,7 +64,7 @@ func afterRollout[T any](none string, of func(*Spec) []T, judge func(T, *Cluster
 }
 
 // release judges the workloads of one release.
-func (seen *Cluster) release(release Release) []health.Result {
+func (seen *Cluster) release(spec *Spec, release Release) []health.Result {
 	subject := "release " + release.title()
 	var results []health.Result
 	for _, kind := range kube.Kinds {
@@ -74,7 +74,9 @@ func (seen *Cluster) release(release Release) []health.Result {
 		}
 		for _, set := range sets.Items {
 			if set.Release == release.Name {
-				results = append(results, set.Rollout(seen.Pods[release.Namespace]))
+				pods := seen.Pods[release.Namespace]
+				set, pods.Items = set.Without(spec.Skips, pods.Items)
+				results = append(results, set.Rollout(pods))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -38,6 +39,22 @@ func aRelease(change func(*kube.Workload, []kube.Pod)) *Cluster {
 
 func theReleases() *Spec {
 	return &Spec{Target: health.Target{Cluster: "infra", Kubeconfig: "x"}, Releases: []Release{{Namespace: "kube-system", Name: "coredns"}}}
+}
+
+// A dead kubelet neither replaces the pod of a DaemonSet nor reports it Ready.
+func TestWorkloads_ThePodOfADaemonSetOnANodeThatIsLeftOutIsNotMissed(t *testing.T) {
+	seen := aRelease(func(w *kube.Workload, pods []kube.Pod) { w.Updated, w.Old, pods[1].Ready = 1, 1, false })
+	deployment := Place{Kind: "Deployment", Namespace: "kube-system"}
+	sets := seen.Sets[deployment]
+	seen.Sets[deployment] = health.Seen[kube.Workload]{Synced: true}
+	sets.Items[0].Kind = "DaemonSet"
+	seen.Sets[Place{Kind: "DaemonSet", Namespace: "kube-system"}] = sets
+	assert.False(t, Run(theReleases(), seen))
+	spec := theReleases()
+	spec.Skip = []cluster.SkippedNode{{Name: "cp-2", Reason: "waits for a disk"}}
+	assert.True(t, Run(spec, seen))
+	seen.Pods["kube-system"].Items[0].Ready = false
+	assert.False(t, Run(spec, seen), "that of another node is missed")
 }
 
 func TestWorkloads_RunOnlyWhenTheNewestSpecIsRolledOutAndReady(t *testing.T) {

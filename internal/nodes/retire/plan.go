@@ -13,7 +13,7 @@ import (
 // Plan is what becomes of the nodes that the last run knew.
 type Plan struct {
 	Leave []turn.Node // in the order of their removal: control planes first, because they decide whether anything may be done
-	Stay  []turn.Node // in the order of the declaration
+	Stay  []turn.Node // in the order of the declaration, without those that are left out
 
 	// Replaced are the names of the nodes among Leave that join again, with another machine, in the order of their removal.
 	Replaced []string
@@ -31,12 +31,17 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 			continue
 		}
 		problems = append(problems, before.roleProblem(node), before.generationProblem(node))
-		if before.Generation > 0 && node.Generation > before.Generation {
+		switch newer := before.Generation > 0 && node.Generation > before.Generation; {
+		case newer && spec.Skips(node.Name):
+			problems = append(problems, fmt.Errorf("lifecycle.skip: names %s, whose generation replaces its machine; remove it from "+
+				"lifecycle.skip to replace it, or declare generation %d to leave it out", node.Name, before.Generation))
+		case newer:
 			replaced[node.Name] = true
 			continue
 		}
-		stays[node.Name] = true
-		plan.Stay = append(plan.Stay, node)
+		if stays[node.Name] = true; !spec.Skips(node.Name) {
+			plan.Stay = append(plan.Stay, node)
+		}
 	}
 	for _, node := range former.nodes() {
 		if stays[node.Name] {

@@ -121,6 +121,21 @@ func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
 	}
 }
 
+func TestPlan_ANodeThatIsLeftOutStaysAndIsNotAsked(t *testing.T) {
+	before := nodes("cp-1", "worker-1", "worker-2")
+	spec := of(nodes("cp-1", "worker-1"))
+	spec.Skip = []cluster.SkippedNode{{Name: "worker-1", Reason: "waits for a disk"}}
+	plan, err := NewPlan(NewRecord(before), spec, false)
+	require.NoError(t, err)
+	assert.Equal(t, nodes("worker-2"), plan.Leave)
+	assert.Equal(t, nodes("cp-1"), plan.Stay)
+
+	spec.Nodes = again(spec.Nodes, 2, "worker-1")
+	_, err = NewPlan(NewRecord(before), spec, false)
+	require.EqualError(t, err, "lifecycle.skip: names worker-1, whose generation replaces its machine; remove it from lifecycle.skip to "+
+		"replace it, or declare generation 1 to leave it out")
+}
+
 func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
 	record := NewRecord(nodes("cp-1", "worker-1"))
 	var report strings.Builder

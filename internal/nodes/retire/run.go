@@ -62,6 +62,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	}
 	defer hangUp()
 	log.Say("%s", plan)
+	spec.SaySkipped(log.Say)
 	switch err := awaitEtcd(ctx, on, slices.Concat(plan.Stay, plan.Leave), log.Say); {
 	case err != nil && context.Cause(ctx) == nil && spec.Recovers:
 		log.Say("%v", err)
@@ -75,7 +76,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if _, err := NewPlan(former, &spec, false); err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
-	engine := &turn.Engine{Cluster: on, Nodes: plan.Stay, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Say: log.Say}
+	engine := &turn.Engine{
+		Cluster: on, Nodes: plan.Stay, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Skip: spec.Skip, Say: log.Say,
+	}
 	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
 	if err := engine.Release(ctx); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)

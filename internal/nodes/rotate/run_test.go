@@ -266,6 +266,16 @@ func TestRun_ChangesNothingWhileANodeOfTheClusterIsSilent(t *testing.T) {
 	assert.Equal(t, []string{"cp-1", "cp-2"}, report.Changed)
 }
 
+func TestRun_ChangesNothingWhileANodeIsLeftOut(t *testing.T) {
+	s := spec(t)
+	s.Skip = []cluster.SkippedNode{{Name: "worker-1", Reason: "waits for a disk"}}
+	f := generations(s)
+	_, _, err := rotated(t, s, f)
+	require.EqualError(t, err, "this run has changed nothing: lifecycle.skip: leaves out worker-1, and every node needs the new CA; "+
+		"remove it from lifecycle.skip once it is back, or remove the node from nodePools")
+	assert.Empty(t, f.log)
+}
+
 func TestRun_ChangesNothingWithoutTheCluster(t *testing.T) {
 	s := spec(t)
 	f := generations(s)

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
@@ -79,6 +80,20 @@ func (s *Spec) Validate() error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// RefuseSkipped returns why no CA is replaced while nodes are left out; nil if none is. A node without the new CA could not go on with the
+// others once the former one is refused.
+func (s *Spec) RefuseSkipped() error {
+	if len(s.Skip) == 0 {
+		return nil
+	}
+	var names []string
+	for _, node := range s.Skip {
+		names = append(names, node.Name)
+	}
+	return fmt.Errorf("lifecycle.skip: leaves out %s, and every node needs the new CA; remove it from lifecycle.skip once it is back, or remove "+
+		"the node from nodePools", strings.Join(names, ", "))
 }
 
 // Certificates returns the certificates of the authorities in PEM, oldest first.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -59,7 +60,18 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 	if unlisted != nil {
 		return "the members of etcd cannot be listed: " + unlisted.Error(), nil
 	}
-	return quorumWithout(node.Name, members, healthy)
+	return quorumWithout(node.Name, members, healthy, e.skippedMembers(members))
+}
+
+// skippedMembers returns the names of the members of etcd that are left out: they count, and they are away for as long as that is declared.
+func (e *Engine) skippedMembers(members []Member) []string {
+	var names []string
+	for _, node := range e.Skip {
+		if isMember(members, Node{Name: node.Name}) {
+			names = append(names, node.Name)
+		}
+	}
+	return names
 }
 
 // alone reports whether a node is the only declared control plane.
@@ -103,7 +115,7 @@ func (e *Engine) left(ctx context.Context, node Node) string {
 
 // quorumWithout returns why etcd would have no quorum without a member; "" if it has one, or if that member is the only one. A problem that
 // does not go away by waiting is an error.
-func quorumWithout(name string, members []Member, healthy []string) (missing string, err error) {
+func quorumWithout(name string, members []Member, healthy, skipped []string) (missing string, err error) {
 	voters, left := 0, 0
 	for _, member := range members {
 		if member.Learner {
@@ -121,7 +133,11 @@ func quorumWithout(name string, members []Member, healthy []string) (missing str
 	case voters == 2 && left == 1:
 		return "", fmt.Errorf("etcd has two members and needs both; declare a third control plane first, or remove one")
 	}
-	return fmt.Sprintf("without it, %d of etcd's %d members are healthy, and %d are needed", left, voters, need), nil
+	short := fmt.Sprintf("without it, %d of etcd's %d members are healthy, and %d are needed", left, voters, need)
+	if voters-1-len(skipped) < need {
+		return "", fmt.Errorf("%s; lifecycle.skip leaves out %s: bring that node back, or replace it, first", short, strings.Join(skipped, ", "))
+	}
+	return short, nil
 }
 
 // sick returns which other nodes answer and are not well; "" if none. One that does not answer has lost its machine, or its network: no

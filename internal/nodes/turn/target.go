@@ -3,6 +3,7 @@ package turn
 import (
 	"errors"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -11,6 +12,8 @@ type Target struct {
 	Cluster     string `json:"cluster"`               // name; required
 	Talosconfig string `json:"talosconfig,omitempty"` // client configuration of an administrator, YAML; secret; required
 	Nodes       []Node `json:"nodes"`                 // all declared nodes, control planes among them; required
+
+	Skip []cluster.SkippedNode `json:"skip,omitempty"` // nodes that are left as they are
 }
 
 // CheckTarget returns every problem of the target but those of its talosconfig.
@@ -28,6 +31,16 @@ func (t Target) CheckTalosconfig() error {
 
 // SetDefaults sets nothing: what the specs with a target need must be given.
 func (Target) SetDefaults() {}
+
+// Skips reports whether a node is left as it is.
+func (t Target) Skips(name string) bool { return cluster.Lifecycle{Skip: t.Skip}.Skips(name) }
+
+// SaySkipped says which nodes are left as they are, and why.
+func (t Target) SaySkipped(say func(format string, args ...any)) {
+	for _, node := range t.Skip {
+		say("%s: is left as it is, because lifecycle.skip names it: %s", node.Name, node.Reason)
+	}
+}
 
 // ControlPlanes returns the control planes in the order of the nodes.
 func (t Target) ControlPlanes() []Node { return ControlPlanes(t.Nodes) }
