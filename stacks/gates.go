@@ -11,10 +11,10 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/own"
 )
 
-// machinesGate covers the machines that are created before Cilium.
+// machinesGate covers the machines that are created before Cilium. It lists the declared checks and waits for none: Cilium comes after it.
 func (c *chain) machinesGate() *readiness.ReadinessGateArgs {
 	args := c.gateFor(c.FirstMachines(), c.JoiningMachines())
-	args.DependsOn = c.talos.Leaves()
+	args.DependsOn, args.Checks = c.talos.Leaves(), c.Checks
 	return args
 }
 
@@ -66,8 +66,8 @@ func (c *chain) checksGate() *readiness.ChecksGateArgs {
 	}
 }
 
-// verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change. Before Cilium runs, nothing of the
-// user's does: only such a gate covers the declared checks.
+// verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change. Such a gate waits for
+// the declared checks.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	args.Cilium, args.Checks = c.network.Expected(), c.Checks
 	maps.Copy(args.Verifies, c.network.Verifies())

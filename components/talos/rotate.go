@@ -67,7 +67,8 @@ func (r *registrar) rotate(
 	}
 	spec := rotate.Spec{
 		Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines()), Skip: r.Lifecycle.Skip},
-		Snapshots: snapshot.PlaceOf(r.Lifecycle.Snapshots),
+		TurnChecks: r.TurnChecks(),
+		Snapshots:  snapshot.PlaceOf(r.Lifecycle.Snapshots),
 	}
 	if ca.of == rotate.Kubernetes {
 		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces

@@ -199,6 +199,15 @@ func (c *clients) Joined(ctx context.Context) (nodes map[string]turn.KubeNode, e
 	return nodes, err
 }
 
+// Unmet implements machines.
+func (c *clients) Unmet(ctx context.Context, checks []cluster.Check) (missing string, err error) {
+	err = c.ask(ctx, func(members *live.Cluster) error {
+		missing, err = members.Unmet(ctx, checks)
+		return err
+	})
+	return missing, err
+}
+
 // EtcdSnapshot implements machines.
 func (c *clients) EtcdSnapshot(ctx context.Context, node turn.Node) (data io.ReadCloser, err error) {
 	err = c.ask(ctx, func(members *live.Cluster) error {

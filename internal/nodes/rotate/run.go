@@ -38,6 +38,8 @@ type machines interface {
 	Ask(ctx context.Context, node turn.Node, client int, servers ...int) error
 	// Joined returns the Node objects by name.
 	Joined(ctx context.Context) (map[string]turn.KubeNode, error)
+	// Unmet returns which of the checks fails, and why; "" if none does.
+	Unmet(ctx context.Context, checks []cluster.Check) (string, error)
 }
 
 // ca is what only a run for Talos's CA does, or only a run for Kubernetes' CA. The passes are the same.
@@ -101,6 +103,9 @@ func (j *job) do(ctx context.Context) error {
 	if err == nil {
 		err = j.ca.check(ctx, nodes)
 	}
+	if err == nil {
+		err = j.awaitChecks(ctx, nodes)
+	}
 	if err != nil {
 		return fmt.Errorf("this run has changed nothing: %w", err)
 	}
@@ -109,12 +114,20 @@ func (j *job) do(ctx context.Context) error {
 	}
 	const goesOn = "all nodes still accept each other, and the next up goes on"
 	for _, pass := range []Pass{Accept, Issue, Drop} {
-		if err := j.ca.beforePass(ctx, pass, nodes); err != nil {
+		before := func() error { return j.ca.beforePass(ctx, pass, nodes) }
+		if j.Of == Kubernetes && pass != Accept { // it restarts pods
+			restart := before
+			before = func() error {
+				return j.keepingChecks(ctx, "the restart of workloads", max(turn.StableFor, j.Settle.Duration), restart)
+			}
+		}
+		if err := before(); err != nil {
 			return fmt.Errorf("%w; %s", err, goesOn)
 		}
 		j.Say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
 		for _, node := range j.ca.inOrder(pass, nodes) {
-			if err := j.take(ctx, pass, node); err != nil {
+			err := j.keepingChecks(ctx, node.Name, j.ca.settles(), func() error { return j.take(ctx, pass, node) })
+			if err != nil {
 				return fmt.Errorf("%s: %w; %s", node.Name, err, goesOn)
 			}
 		}

@@ -37,6 +37,7 @@ type fake struct {
 	holder string // of the virtual IP
 
 	onApply func(node string, trust Trust) error // its error is the node's answer
+	unmet   func() string                        // which check fails; nil: none
 }
 
 func text(name string) string {
@@ -160,6 +161,13 @@ func (f *fake) Joined(context.Context) (map[string]turn.KubeNode, error) {
 	return f.joined, nil
 }
 
+func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) {
+	if f.unmet == nil {
+		return "", nil
+	}
+	return f.unmet(), nil
+}
+
 // EtcdSnapshot gives none from cp-1.
 func (f *fake) EtcdSnapshot(_ context.Context, node turn.Node) (io.ReadCloser, error) {
 	if node.Name == "cp-1" || f.etcd == nil {
@@ -274,6 +282,38 @@ func TestRun_ChangesNothingWhileANodeIsLeftOut(t *testing.T) {
 	require.EqualError(t, err, "this run has changed nothing: lifecycle.skip: leaves out worker-1, and every node needs the new CA; "+
 		"remove it from lifecycle.skip once it is back, or remove the node from nodePools")
 	assert.Empty(t, f.log)
+}
+
+// checked returns a spec with a check, and a cluster in which the check fails while failing returns true for what was changed.
+func checked(t *testing.T, failing func(log []string) bool) (*Spec, *fake) {
+	s := spec(t)
+	s.Checks = []cluster.Check{{Name: "the databases have a primary"}}
+	f := generations(s)
+	f.unmet = func() string {
+		if failing(f.log) {
+			return "not so: the databases have a primary"
+		}
+		return ""
+	}
+	return s, f
+}
+
+func TestRun_ChangesNothingWhileACheckOfTheStackFileFails(t *testing.T) {
+	s, f := checked(t, func([]string) bool { return true })
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "this run has changed nothing: the checks: gave up after 10m0s (last: not so: the databases have a primary)")
+	assert.Empty(t, f.log)
+}
+
+func TestRun_ChangesNoSecondNodeWhileACheckFailsAfterTheFirst(t *testing.T) {
+	s, f := checked(t, func(log []string) bool { return len(log) > 0 })
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "the checks after cp-1: gave up after 5m0s (last: not so: the databases have a primary); "+
+		"all nodes still accept each other, and the next up goes on")
+	assert.Len(t, f.log, 1)
+
+	_, _, err = rotated(t, s, f)
+	require.NoError(t, err, "what is not finished may be why it fails")
 }
 
 func TestRun_ChangesNothingWithoutTheCluster(t *testing.T) {

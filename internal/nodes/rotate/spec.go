@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -23,9 +25,10 @@ const (
 
 // Spec says which certificate authority the nodes of a cluster are to have.
 type Spec struct {
-	turn.Target             // its talosconfig is for a CA of Kubernetes only
-	Of          Subject     `json:"of"`          // whose authority is replaced; required
-	Authorities []Authority `json:"authorities"` // all generations, oldest first; the last is the declared one; two at least
+	turn.Target                    // its talosconfig is for a CA of Kubernetes only
+	cluster.TurnChecks             // before the first node is changed, and after each
+	Of                 Subject     `json:"of"`          // whose authority is replaced; required
+	Authorities        []Authority `json:"authorities"` // all generations, oldest first; the last is the declared one; two at least
 
 	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before the first pass
 
@@ -54,7 +57,7 @@ func Longest(of Subject, nodes int) time.Duration {
 
 // Validate returns every problem of the spec. Its errors hold nothing of keys and certificates.
 func (s *Spec) Validate() error {
-	problems := []error{s.CheckTarget()}
+	problems := []error{s.CheckTarget(), own.Validate(s.Checks)}
 	switch s.Of {
 	case Talos:
 	case Kubernetes:
