@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// Declared returns the arguments of a gate over machines of a declared cluster, which accepts others that join after it. Those that are left
-// out are not judged. The gate runs again when the configuration of the cluster's machines changes. The credentials, the machines' resources, the installer, the leaves and
-// the provider are the caller's to add, and Cilium, once it is installed.
+// Declared returns the arguments of a gate over machines of a declared cluster, which accepts others that join after it. Those that are
+// left out are not judged. The gate runs again when the configuration of the cluster's machines changes. The credentials, the machines'
+// resources, the installer, the leaves and the provider are the caller's to add, and Cilium, once it is installed.
 func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *ReadinessGateArgs {
 	args := &ReadinessGateArgs{
 		Steps:    component.Steps{Name: c.Identity.Name, Skip: c.Lifecycle.Skip},

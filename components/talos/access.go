@@ -24,8 +24,8 @@ func (r *registrar) talosconfig(ctx *pulumi.Context, credentials machine.ClientC
 	return pulumi.ToSecret(result.TalosConfig()).(pulumi.StringOutput)
 }
 
-// kubeconfig fetches the kubeconfig from the first control plane that is not left out, at its own address: the VIP answers only once Kubernetes runs. Each
-// generation of Kubernetes' CA has its own resource, because the provider fetches a kubeconfig only once.
+// kubeconfig fetches the kubeconfig from the first control plane that is not left out, at its own address: the VIP answers only once
+// Kubernetes runs. Each generation of Kubernetes' CA has its own resource, because the provider fetches a kubeconfig only once.
 func (r *registrar) kubeconfig(ctx *pulumi.Context, secrets generations, bootstrap pulumi.Resource) (*taloscluster.Kubeconfig, error) {
 	first, client := pulumi.String(r.Serving(r.ControlPlanes())[0].Address.String()), secrets.client()
 	return taloscluster.NewKubeconfig(ctx, ofGeneration(r.NameOf("kubeconfig"), len(secrets[rotate.Kubernetes])), &taloscluster.KubeconfigArgs{
