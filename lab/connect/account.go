@@ -3,8 +3,8 @@
 //
 // Credentials and tokens have the real forms. The server accepts those of its account only: credentials of version 2,
 // tokens that the account has signed, that have not expired, and that name the vault. Vaults and items are those of a file,
-// which is read again for each request. Not modelled: 1Password's encryption, sections and types of fields, writing of files,
-// activity, metrics, TLS, and a synchronisation that takes time.
+// which is read again for each request. Not modelled: 1Password's encryption, sections and types of fields, files, changes of
+// parts of an item, activity, metrics, TLS, and a synchronisation that takes time.
 package connect
 
 import (
@@ -42,7 +42,7 @@ const tokenLifetime = 90 * 24 * time.Hour
 
 // vaultsComment is the first part of VaultsFile.
 const vaultsComment = `# The vaults of the simulated 1Password account, which 1Password Connect serves. Changes have an effect at once.
-# A field is NAME: VALUE, concealed as a password is. A file is NAME: CONTENT.
+# A field is NAME: VALUE, concealed as a password is.
 `
 
 // Account is a simulated account at 1Password with one Connect server.
@@ -60,18 +60,17 @@ type Vault struct {
 	Items []Item `json:"items"`
 }
 
-// Item is an item of a vault. Its category is DOCUMENT if it has files and no fields, otherwise LOGIN.
+// Item is an item of a vault.
 type Item struct {
 	Title string `json:"title"`
 	ID    string `json:"id,omitempty"` // "" means one that follows from the names
-	// Category is that of an item which a client has made; "" as described above.
+	// Category is that of an item which a client has made; "" is LOGIN.
 	Category string `json:"category,omitempty"`
 	// Version counts the writes of clients; 0 is 1.
 	Version int `json:"version,omitempty"`
 
 	Tags   []string          `json:"tags,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"` // values by label
-	Files  map[string]string `json:"files,omitempty"`  // contents by name
 }
 
 // OpenAccount opens the account whose files are in dir. It creates a new one if there is none.

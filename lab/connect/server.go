@@ -49,16 +49,13 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /heartbeat", heartbeat)
 	mux.HandleFunc("GET /health", s.health("1Password Connect API"))
 	for pattern, answer := range map[string]func(*http.Request, claims) (any, error){
-		"GET /v1/vaults":                                           s.listVaults,
-		"GET /v1/vaults/{vault}":                                   s.getVault,
-		"GET /v1/vaults/{vault}/items":                             s.listItems,
-		"GET /v1/vaults/{vault}/items/{item}":                      s.getItem,
-		"GET /v1/vaults/{vault}/items/{item}/files/{file}":         s.getFile,
-		"GET /v1/vaults/{vault}/items/{item}/files/{file}/content": s.getContent,
-		"POST /v1/vaults/{vault}/items":                            s.createItem,
-		"PUT /v1/vaults/{vault}/items/{item}":                      s.replaceItem,
-		"PATCH /v1/vaults/{vault}/items/{item}":                    s.patchItem,
-		"DELETE /v1/vaults/{vault}/items/{item}":                   s.deleteItem,
+		"GET /v1/vaults":                         s.listVaults,
+		"GET /v1/vaults/{vault}":                 s.getVault,
+		"GET /v1/vaults/{vault}/items":           s.listItems,
+		"GET /v1/vaults/{vault}/items/{item}":    s.getItem,
+		"POST /v1/vaults/{vault}/items":          s.createItem,
+		"PUT /v1/vaults/{vault}/items/{item}":    s.replaceItem,
+		"DELETE /v1/vaults/{vault}/items/{item}": s.deleteItem,
 	} {
 		mux.Handle(pattern, s.api(answer))
 	}
@@ -116,11 +113,6 @@ func (s *Server) api(answer func(*http.Request, claims) (any, error)) http.Handl
 
 func reply(w http.ResponseWriter, value any, err error) {
 	w.Header().Set("1Password-Connect-Version", Version)
-	if content, is := value.([]byte); is && err == nil {
-		w.Header().Set("Content-Type", "application/octet-stream")
-		_, _ = w.Write(content)
-		return
-	}
 	if _, is := value.(noContent); is && err == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -237,15 +229,12 @@ func (s *Server) getItem(r *http.Request, c claims) (any, error) {
 	return v.full(i), nil
 }
 
-// fieldID is the id of an item's field.
-func fieldID(item, label string) string { return ID("field", item, label) }
-
-// full is an item with its fields and files.
+// full is an item with its fields.
 func (v Vault) full(i Item) object {
 	full := v.summary(i)
 	fields := []object{}
 	for _, label := range slices.Sorted(maps.Keys(i.Fields)) {
-		field := object{"id": fieldID(v.itemID(i), label), "type": "CONCEALED", "label": label, "value": i.Fields[label]}
+		field := object{"id": ID("field", v.itemID(i), label), "type": "CONCEALED", "label": label, "value": i.Fields[label]}
 		if label == "username" || label == "password" {
 			field["id"], field["purpose"] = label, strings.ToUpper(label)
 		}
@@ -255,34 +244,7 @@ func (v Vault) full(i Item) object {
 		fields = append(fields, field)
 	}
 	full["fields"] = fields
-	if len(i.Files) > 0 {
-		full["files"] = v.files(i)
-	}
 	return full
-}
-
-// file returns the file of a request and its content.
-func (s *Server) file(r *http.Request, c claims) (object, []byte, error) {
-	v, i, err := s.item(r, c)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, f := range v.files(i) {
-		if f["id"] == r.PathValue("file") {
-			return f, []byte(i.Files[f["name"].(string)]), nil
-		}
-	}
-	return nil, nil, fail(http.StatusNotFound, "file %s not found", r.PathValue("file"))
-}
-
-func (s *Server) getFile(r *http.Request, c claims) (any, error) {
-	f, _, err := s.file(r, c)
-	return f, err
-}
-
-func (s *Server) getContent(r *http.Request, c claims) (any, error) {
-	_, content, err := s.file(r, c)
-	return content, err
 }
 
 func (v Vault) id() string { return cmp.Or(v.ID, ID("vault", v.Name)) }
@@ -299,27 +261,12 @@ func (v Vault) object() object {
 
 // summary is an item as a list of items shows it.
 func (v Vault) summary(i Item) object {
-	category := "LOGIN"
-	if len(i.Fields) == 0 && len(i.Files) > 0 {
-		category = "DOCUMENT"
-	}
-	category = cmp.Or(i.Category, category)
-	o := object{"id": v.itemID(i), "title": i.Title, "version": max(i.Version, 1), "vault": object{"id": v.id(), "name": v.Name}, "category": category,
-		"createdAt": created, "updatedAt": created}
+	o := object{"id": v.itemID(i), "title": i.Title, "version": max(i.Version, 1), "vault": object{"id": v.id(), "name": v.Name},
+		"category": cmp.Or(i.Category, "LOGIN"), "createdAt": created, "updatedAt": created}
 	if len(i.Tags) > 0 {
 		o["tags"] = i.Tags
 	}
 	return o
-}
-
-func (v Vault) files(i Item) []object {
-	list := []object{}
-	for _, name := range slices.Sorted(maps.Keys(i.Files)) {
-		id := ID("file", v.itemID(i), name)
-		list = append(list, object{"id": id, "name": name, "size": len(i.Files[name]),
-			"content_path": "/v1/vaults/" + v.id() + "/items/" + v.itemID(i) + "/files/" + id + "/content"})
-	}
-	return list
 }
 
 // verifySignature checks a signature in the form of JSON Web Signatures: r and s, 32 bytes each.

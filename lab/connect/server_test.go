@@ -24,8 +24,6 @@ const content = `vaults:
       - title: db
         tags: [sql]
         fields: {username: admin, password: s3cret, port: "5432"}
-      - title: certificate
-        files: {tls.crt: PEM}
   - name: private
     items: [{title: diary, fields: {password: x}}]
 `
@@ -63,7 +61,7 @@ func token(t *testing.T, a *Account, expires time.Duration, vaults ...string) st
 	return text
 }
 
-func TestServer_AnswersWithVaultsItemsAndFiles(t *testing.T) {
+func TestServer_AnswersWithVaultsItems(t *testing.T) {
 	s := server(t)
 	good := token(t, s.Account, time.Hour, "platform")
 	get := func(path string, into any) {
@@ -88,24 +86,10 @@ func TestServer_AnswersWithVaultsItemsAndFiles(t *testing.T) {
 	get(vault+"/items?filter="+url.QueryEscape(`title eq "db"`), &list)
 	require.Len(t, list, 1)
 	require.Regexp(t, "^[a-z0-9]{26}$", list[0].ID)
-	var item struct {
-		Fields []named
-		Files  []struct {
-			ID, Name string
-			Path     string `json:"content_path"`
-		}
-	}
+	var item struct{ Fields []named }
 	get(vault+"/items/"+list[0].ID, &item)
 	require.Len(t, item.Fields, 3)
 	require.Equal(t, named{ID: "password", Label: "password", Value: "s3cret"}, item.Fields[0])
-	get(vault+"/items", &list)
-	require.Equal(t, "DOCUMENT", list[1].Category)
-	get(vault+"/items/"+list[1].ID, &item)
-	get(strings.TrimSuffix(item.Files[0].Path, "/content"), &one)
-	require.Equal(t, "tls.crt", one.Name)
-	code, body := ask(t, s, good, "GET", item.Files[0].Path)
-	require.Equal(t, 200, code)
-	require.Equal(t, "PEM", body)
 }
 
 func TestServer_TellsItsVersion(t *testing.T) {
@@ -132,7 +116,6 @@ func TestServer_RefusesInTheWordsOfTheRealOne(t *testing.T) {
 		{"another vault", good, "GET", private, 403, "Authorization: token does not have access to vault " + ID("vault", "private")},
 		{"deleted vault", token(t, s.Account, time.Hour, "*"), "GET", nowhere, 404, "vault " + ID("vault", "gone") + " not found"},
 		{"missing item", good, "GET", platform + "/items/" + ID("x"), 404, "item " + ID("x") + " not found"},
-		{"missing file", good, "GET", platform + "/items/" + ID("item", "platform", "db") + "/files/x", 404, "file x not found"},
 		{"a name for an id", good, "GET", "/v1/vaults/platform", 400, "Invalid Vault UUID"},
 		{"a name for an item", good, "GET", platform + "/items/db", 400, "Invalid Item UUID"},
 		{"unknown filter", good, "GET", "/v1/vaults?filter=x", 400, "Invalid filter"},

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -78,7 +77,7 @@ func (s *Server) createItem(r *http.Request, c claims) (any, error) {
 	return v.full(made), err
 }
 
-// replaceItem replaces an item. Its files stay.
+// replaceItem replaces an item. Changing parts of one is not modelled.
 func (s *Server) replaceItem(r *http.Request, c claims) (any, error) {
 	return s.changeItem(r, c, func(item *Item) error {
 		var body itemBody
@@ -92,71 +91,6 @@ func (s *Server) replaceItem(r *http.Request, c claims) (any, error) {
 		item.Title, item.Tags, item.Fields, item.Version = body.Title, body.Tags, fields, max(item.Version, 1)+1
 		return err
 	})
-}
-
-// patchItem changes parts of an item: JSON Patch, in which a field has its id instead of an index.
-func (s *Server) patchItem(r *http.Request, c claims) (any, error) {
-	var operations []struct {
-		Op    string          `json:"op"`
-		Path  string          `json:"path"`
-		Value json.RawMessage `json:"value"`
-	}
-	return s.changeItem(r, c, func(item *Item) error {
-		if err := readBody(r, &operations); err != nil {
-			return err
-		}
-		for _, o := range operations {
-			if err := item.patch(r.PathValue("item"), o.Op, o.Path, o.Value); err != nil {
-				return err
-			}
-		}
-		item.Version = max(item.Version, 1) + 1
-		return nil
-	})
-}
-
-// patch applies one operation.
-func (i *Item) patch(id, op, path string, value json.RawMessage) error {
-	wrong := fail(http.StatusBadRequest, "Invalid patch operation: %s %s", op, path)
-	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	decode := func(into any) error {
-		if json.Unmarshal(value, into) != nil {
-			return wrong
-		}
-		return nil
-	}
-	switch {
-	case path == "/title" && op == "replace":
-		return decode(&i.Title)
-	case path == "/tags" && op != "remove":
-		return decode(&i.Tags)
-	case (path == "/fields" || path == "/fields/-") && op == "add":
-		var field itemField
-		if err := decode(&field); err != nil {
-			return err
-		}
-		i.Fields[field.Label] = field.Value
-		return nil
-	case parts[0] != "fields" || len(parts) < 2:
-		return wrong
-	}
-	for label := range i.Fields {
-		if fieldID(id, label) != parts[1] {
-			continue
-		}
-		switch {
-		case len(parts) == 2 && op == "remove":
-			delete(i.Fields, label)
-			return nil
-		case len(parts) == 3 && parts[2] == "value" && op != "remove":
-			var text string
-			err := decode(&text)
-			i.Fields[label] = text
-			return err
-		}
-		return wrong
-	}
-	return fail(http.StatusBadRequest, "Invalid patch operation: there is no field %s", parts[1])
 }
 
 func (s *Server) deleteItem(r *http.Request, c claims) (any, error) {
