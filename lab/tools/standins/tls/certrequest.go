@@ -37,7 +37,7 @@ func (*CertRequest) Create(_ context.Context, req infer.CreateRequest[CertReques
 		return resp, nil
 	}
 	key, algorithm, keyErr := parseKey("privateKeyPem", req.Inputs.PrivateKeyPem)
-	ips, uris, addressErr := req.Inputs.addresses()
+	ips, addressErr := req.Inputs.addresses()
 	if err := errors.Join(keyErr, addressErr); err != nil {
 		return resp, err
 	}
@@ -45,7 +45,6 @@ func (*CertRequest) Create(_ context.Context, req infer.CreateRequest[CertReques
 		Subject:     req.Inputs.Subject.name(),
 		DNSNames:    req.Inputs.DnsNames,
 		IPAddresses: ips,
-		URIs:        uris,
 	}, key)
 	if err != nil {
 		return resp, err

@@ -46,7 +46,7 @@ func (*LocallySignedCert) Create(_ context.Context, req infer.CreateRequest[Loca
 		return resp, err
 	}
 	template := &x509.Certificate{
-		Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses, URIs: request.URIs,
+		Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
 	}
 	id, err := resp.Output.issue(in.CertArgs, template, ca, request.PublicKey, key)
 	resp.ID, resp.Output.CaKeyAlgorithm = id, algorithm

@@ -1,7 +1,7 @@
 // pulumi-resource-tls is a stand-in for Pulumi's TLS plugin, whose Terraform provider is not available as a module.
 //
 // It creates real keys and certificates. It has the resources PrivateKey, CertRequest, SelfSignedCert and
-// LocallySignedCert with the inputs and outputs of the released plugin. As there, a changed input replaces the
+// LocallySignedCert with those inputs of the released plugin that the program sets, and its outputs. As there, a changed input replaces the
 // resource. It has no functions, no proxy settings of the provider, and does not renew certificates before they expire,
 // so a change of earlyRenewalHours replaces too.
 package main

@@ -15,8 +15,7 @@ type SelfSignedCert struct{}
 type SelfSignedCertArgs struct {
 	Identity
 	CertArgs
-	PrivateKeyPem     string `pulumi:"privateKeyPem" provider:"secret"`
-	SetAuthorityKeyId bool   `pulumi:"setAuthorityKeyId,optional"`
+	PrivateKeyPem string `pulumi:"privateKeyPem" provider:"secret"`
 }
 
 // SelfSignedCertState is what the engine stores.
@@ -39,18 +38,11 @@ func (*SelfSignedCert) Create(_ context.Context, req infer.CreateRequest[SelfSig
 		return resp, nil
 	}
 	key, algorithm, keyErr := parseKey("privateKeyPem", in.PrivateKeyPem)
-	ips, uris, addressErr := in.addresses()
+	ips, addressErr := in.addresses()
 	if err := errors.Join(keyErr, addressErr); err != nil {
 		return resp, err
 	}
-	template := &x509.Certificate{Subject: in.Subject.name(), DNSNames: in.DnsNames, IPAddresses: ips, URIs: uris}
-	if in.SetAuthorityKeyId {
-		id, err := subjectKeyID(key.Public())
-		if err != nil {
-			return resp, err
-		}
-		template.AuthorityKeyId = id
-	}
+	template := &x509.Certificate{Subject: in.Subject.name(), DNSNames: in.DnsNames, IPAddresses: ips}
 	id, err := resp.Output.issue(in.CertArgs, template, nil, key.Public(), key)
 	resp.ID, resp.Output.KeyAlgorithm = id, algorithm
 	return resp, err
