@@ -144,7 +144,7 @@ func age(t *testing.T, c simulation) {
 }
 
 func TestGateway_WithAnotherAddressThanDeclaredIsNotProgrammed(t *testing.T) {
-	c, look := gatewayCluster(t, namespaceOf("web", nil))
+	c, look := gatewayCluster(t)
 	look()
 	services := c.Client.CoreV1().Services("gateway")
 	service, err := services.Get(t.Context(), "cilium-gateway-gateway", metav1.GetOptions{})
