@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -76,7 +75,6 @@ type logOptions struct {
 	follow, timestamps bool
 	tail               int // lines; negative: all
 	since              time.Time
-	limit              int64 // bytes; 0: none
 }
 
 // readLog copies a log to w. With follow it continues until ended is closed and everything is written, or ctx ends.
@@ -86,9 +84,6 @@ func readLog(ctx context.Context, path string, o logOptions, ended <-chan struct
 		return err
 	}
 	defer f.Close()
-	if o.limit > 0 {
-		w = &limitedWriter{w: w, left: o.limit}
-	}
 	r := bufio.NewReader(f)
 	var kept []string
 	for { // what has been written so far
@@ -110,7 +105,7 @@ func readLog(ctx context.Context, path string, o logOptions, ended <-chan struct
 		}
 	}
 	if _, err := io.WriteString(w, strings.Join(kept, "")); err != nil || !o.follow {
-		return ignoreLimit(err)
+		return err
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -121,7 +116,7 @@ func readLog(ctx context.Context, path string, o logOptions, ended <-chan struct
 		if err == nil {
 			if text, ok := o.line(partial); ok {
 				if _, err := io.WriteString(w, text); err != nil {
-					return ignoreLimit(err)
+					return err
 				}
 			}
 			partial = ""
@@ -158,36 +153,4 @@ func (o logOptions) line(raw string) (string, bool) {
 		return stamp + " " + rest, true
 	}
 	return rest, true
-}
-
-var errLimit = errors.New("limit reached")
-
-func ignoreLimit(err error) error {
-	if errors.Is(err, errLimit) {
-		return nil
-	}
-	return err
-}
-
-type limitedWriter struct {
-	w    io.Writer
-	left int64
-}
-
-func (l *limitedWriter) Write(p []byte) (int, error) {
-	n := min(int64(len(p)), l.left)
-	l.left -= n
-	if _, err := l.w.Write(p[:n]); err != nil {
-		return 0, err
-	}
-	if n < int64(len(p)) {
-		return int(n), errLimit
-	}
-	return len(p), nil
-}
-
-func (l *limitedWriter) Flush() {
-	if f, ok := l.w.(interface{ Flush() }); ok {
-		f.Flush()
-	}
 }

@@ -157,11 +157,6 @@ func parseLogOptions(r *http.Request) (o logOptions, previous bool, err error) {
 			return o, previous, fmt.Errorf("tailLines: %w", err)
 		}
 	}
-	if s := q.Get("limitBytes"); s != "" {
-		if o.limit, err = strconv.ParseInt(s, 10, 64); err != nil {
-			return o, previous, fmt.Errorf("limitBytes: %w", err)
-		}
-	}
 	if s := q.Get("sinceSeconds"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
