@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
@@ -53,20 +51,16 @@ func Read(folder string) ([]Stack, error) {
 }
 
 func read(folder, name string) (Stack, error) {
-	s := Stack{Stack: report.Stack{Name: name, File: "Pulumi." + name + ".yaml"}}
+	s := Stack{Stack: report.Stack{Name: name}}
 	var err error
-	if s.Text, err = os.ReadFile(filepath.Join(folder, s.File)); errors.Is(err, fs.ErrNotExist) {
-		s.File = "Pulumi." + name + ".yml"
-		s.Text, err = os.ReadFile(filepath.Join(folder, s.File))
-	}
-	if err != nil {
+	if s.File, s.Text, err = config.ReadFile(config.Checkout(folder), name); err != nil {
 		return s, err
 	}
-	s.Salt, s.Secrets = encrypted(s.Text)
 	if s.Source, err = config.ParseFile(filepath.Join(folder, s.File), s.Text); err != nil {
 		s.Problems = s.problems(err)
 		return s, nil
 	}
+	s.Salt, s.Secrets = encrypted(s.Source)
 	declared, conflicts, err := config.LoadAmong(s.Source)
 	if err != nil {
 		s.Problems = s.problems(err)
@@ -278,29 +272,15 @@ func unjoined(err error) []error {
 }
 
 // encrypted returns checksums of what a stack file is encrypted with, and of the ciphertexts in it, by their keys.
-func encrypted(text []byte) (salt string, secrets map[string]string) {
-	var file struct {
-		Salt     string               `yaml:"encryptionsalt"`
-		Key      string               `yaml:"encryptedkey"`
-		Provider string               `yaml:"secretsprovider"`
-		Config   map[string]yaml.Node `yaml:"config"`
+func encrypted(file config.Source) (salt string, secrets map[string]string) {
+	with, ciphertexts := file.Ciphertexts()
+	if with != "" {
+		salt = checksum(with)
 	}
-	secrets = map[string]string{}
-	if yaml.Unmarshal(text, &file) != nil {
-		return "", secrets // a problem of the stack file
+	for key, text := range ciphertexts {
+		ciphertexts[key] = checksum(text)
 	}
-	if all := file.Salt + file.Key + file.Provider; all != "" {
-		salt = checksum(all)
-	}
-	for key, node := range file.Config {
-		var value struct {
-			Secure *string `yaml:"secure"`
-		}
-		if node.Kind == yaml.MappingNode && node.Decode(&value) == nil && value.Secure != nil {
-			secrets[strings.TrimPrefix(key, config.Namespace+":")] = checksum(*value.Secure)
-		}
-	}
-	return salt, secrets
+	return salt, ciphertexts
 }
 
 func checksum(text string) string {

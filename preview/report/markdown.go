@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // maxComment is the length of a comment in bytes. GitHub refuses one with more than 65,536 characters.
@@ -425,7 +426,7 @@ func escaped(text string) string {
 // visible replaces what is not visible, or would end a line.
 func visible(text string) string {
 	return strings.Map(func(char rune) rune {
-		if unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+		if !cluster.IsVisible(char) {
 			return '·'
 		}
 		return char

@@ -23,7 +23,7 @@ func other(t *testing.T, changes ...string) *cluster.Cluster {
 		require.Equal(t, 1, strings.Count(text, changes[i]), changes[i])
 		text = strings.Replace(text, changes[i], changes[i+1], 1)
 	}
-	stack, err := LoadText("Pulumi.other.yaml", []byte(text))
+	stack, err := loadText(nil, "Pulumi.other.yaml", []byte(text))
 	require.NoError(t, err)
 	return stack
 }
@@ -134,7 +134,7 @@ func TestCompare_NamesEveryStackThatHasAValue(t *testing.T) {
 func TestCompare_ListsEveryConflictWithACopy(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)
-	twin, err := LoadText("Pulumi.twin.yaml", []byte(fixtures.Get("ipv6").Text))
+	twin, err := loadText(nil, "Pulumi.twin.yaml", []byte(fixtures.Get("ipv6").Text))
 	require.NoError(t, err)
 	var paths []string
 	for _, problem := range cluster.Compare([]*cluster.Cluster{home, twin})[1] {
@@ -155,7 +155,7 @@ func TestCompare_FindsNothingInTheStackFiles(t *testing.T) {
 	require.GreaterOrEqual(t, len(files), 2)
 	var stacks []*cluster.Cluster
 	for _, file := range files {
-		stack, err := LoadFile(file)
+		stack, err := loadFile(file)
 		require.NoError(t, err)
 		stacks = append(stacks, stack)
 	}
@@ -166,9 +166,9 @@ func TestCompare_FindsNothingInTheStackFiles(t *testing.T) {
 
 // The tree is a copy, too: a setting that the third cluster lacks is empty in it.
 func TestThird_HasEverySettingOfTheFileThatItIsMadeFrom(t *testing.T) {
-	third, err := LoadText(filepath.Join(root, "Pulumi.edge.yaml"), []byte(fixtures.Third()))
+	third, err := loadText(nil, filepath.Join(root, "Pulumi.edge.yaml"), []byte(fixtures.Third()))
 	require.NoError(t, err)
-	apps, err := LoadFile(filepath.Join(root, "Pulumi.apps.yaml"))
+	apps, err := loadFile(filepath.Join(root, "Pulumi.apps.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, apps.GitOps.Settings)
 	for setting := range apps.GitOps.Settings {

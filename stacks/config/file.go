@@ -18,41 +18,9 @@ var fileKeys = []string{"config", "encryptedkey", "encryptionsalt", "environment
 
 var fileForm = regexp.MustCompile(`^Pulumi\.([A-Za-z0-9._-]+)\.ya?ml$`)
 
-// LoadFile loads a stack file, Pulumi.STACK.yaml, without Pulumi. Encrypted values are not decrypted: they count as set. Secrets
-// may be missing, because they may be set later, where the stack is used. The error is cluster.Problems, unless the file cannot be
-// read at all.
-func LoadFile(path string) (*cluster.Cluster, error) {
-	source, err := ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return Load(source)
-}
-
-// LoadText loads the text of a stack file like LoadFile, with the path as in ParseFile.
-func LoadText(path string, text []byte) (*cluster.Cluster, error) {
-	source, err := ParseFile(path, text)
-	if err != nil {
-		return nil, err
-	}
-	return Load(source)
-}
-
-// ReadFile reads a stack file as ParseFile does.
-func ReadFile(path string) (Source, error) {
-	if !fileForm.MatchString(filepath.Base(path)) {
-		return Source{}, fmt.Errorf("%s: not a stack file's name; name it Pulumi.STACK.yaml", path)
-	}
-	text, err := ReadText(path)
-	if err != nil {
-		return Source{}, err
-	}
-	return ParseFile(path, text)
-}
-
-// ParseFile parses the text of a stack file. Its path, Pulumi.STACK.yaml, gives the stack's name, and its folder is the checkout. If the
-// file is not named so, the stack's name is the file's name. It returns an error if the text is not a stack file. Load returns all other
-// problems.
+// ParseFile parses the text of a stack file, without Pulumi. Encrypted values are not decrypted: they count as set. Its path,
+// Pulumi.STACK.yaml, gives the stack's name, and its folder is the checkout. If the file is not named so, the stack's name is the file's
+// name. It returns an error if the text is not a stack file. Load returns all other problems.
 func ParseFile(path string, text []byte) (Source, error) {
 	base := filepath.Base(path)
 	source := Source{Stack: strings.TrimSuffix(base, filepath.Ext(base)), Tree: Checkout(filepath.Dir(path)), SecretsElsewhere: true}
@@ -69,17 +37,30 @@ func ParseFile(path string, text []byte) (Source, error) {
 // 01121 as 593, and the first of two documents. folder is the project's, where a program runs. Without a file there, such as with
 // --config-file, there is nothing to check. The configuration may be in an environment instead of the file.
 func CheckText(folder, stack string) error {
+	file, text, err := ReadFile(Checkout(folder), stack)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, file)
+	source, err := ParseFile(path, text)
+	if err == nil && len(source.written) > 0 {
+		err = fmt.Errorf("%s: %w", path, source.written)
+	}
+	return err
+}
+
+// ReadFile returns the name and the text of a stack's file. Without a file, the error is fs.ErrNotExist.
+func ReadFile(checkout fs.FS, stack string) (file string, text []byte, err error) {
 	for _, ending := range []string{".yaml", ".yml"} {
-		path := filepath.Join(folder, "Pulumi."+stack+ending)
-		switch source, err := ReadFile(path); {
-		case errors.Is(err, fs.ErrNotExist):
-		case err == nil && len(source.written) > 0:
-			return fmt.Errorf("%s: %w", path, source.written)
-		default:
-			return err
+		file = "Pulumi." + stack + ending
+		if text, err = fs.ReadFile(checkout, file); !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
 	}
-	return nil
+	return file, text, err
 }
 
 // parse reads the values in a stack file's text, none if it has no key config, and the problems with how they are written. It returns an
@@ -168,6 +149,21 @@ func ciphertext(tree any) (string, bool) {
 	}
 	text, ok := o.get("secure").(string)
 	return text, ok
+}
+
+// Ciphertexts returns what a stack file says of how its values are encrypted, "" if they are not, and the ciphertexts by their keys.
+func (s Source) Ciphertexts() (with string, ciphertexts map[string]string) {
+	for _, key := range []string{"encryptionsalt", "encryptedkey", "secretsprovider"} {
+		text, _ := s.file.get(key).(string)
+		with += text
+	}
+	ciphertexts = map[string]string{}
+	for key, value := range s.Values {
+		if text, is := ciphertext(value.Tree); is {
+			ciphertexts[strings.TrimPrefix(key, Namespace+":")] = text
+		}
+	}
+	return with, ciphertexts
 }
 
 // cipherForm is the form of encrypted values in a file.

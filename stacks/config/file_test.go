@@ -22,7 +22,9 @@ func TestStackFiles_AreValidAndHoldNoSecret(t *testing.T) {
 	require.GreaterOrEqual(t, len(files), 2, "infra and apps at least")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			source, err := ReadFile(file)
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			source, err := ParseFile(file, text)
 			require.NoError(t, err)
 			require.Empty(t, source.written)
 			for key, value := range source.Values {
@@ -30,8 +32,6 @@ func TestStackFiles_AreValidAndHoldNoSecret(t *testing.T) {
 			}
 			assert.JSONEq(t, `["*"]`, source.Values["pulumi:disable-default-providers"].Text())
 
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
 			first, _, _ := strings.Cut(string(text), "\n")
 			assert.Equal(t, "# yaml-language-server: $schema=stacks/config/"+schemaFile, first, "editors look for it there")
 
@@ -53,7 +53,7 @@ func TestStackFiles_DeclareTheTwoClusters(t *testing.T) {
 		{"apps", "10.246.0.0/16", "10.25.12.100", "10.25.12.120", "kubernetes/clusters/apps", 2, 3, 3, cluster.StorageConsumer},
 	} {
 		t.Run(want.stack, func(t *testing.T) {
-			stack, err := LoadFile(filepath.Join(root, "Pulumi."+want.stack+".yaml"))
+			stack, err := loadFile(filepath.Join(root, "Pulumi."+want.stack+".yaml"))
 			require.NoError(t, err)
 			assert.Equal(t, want.stack, stack.Stack)
 			assert.Equal(t, want.stack, stack.Identity.Name)
@@ -75,7 +75,7 @@ func TestStackFiles_ShareNoIdentity(t *testing.T) {
 	require.NoError(t, err)
 	var all []*cluster.Cluster
 	for _, file := range files {
-		c, err := LoadFile(file)
+		c, err := loadFile(file)
 		require.NoError(t, err)
 		all = append(all, c)
 	}
@@ -85,17 +85,9 @@ func TestStackFiles_ShareNoIdentity(t *testing.T) {
 	}
 }
 
-func TestReadFile_NamesTheFileInItsErrors(t *testing.T) {
-	_, err := LoadFile("fixtures/valid/minimal.yaml")
-	assert.EqualError(t, err, "fixtures/valid/minimal.yaml: not a stack file's name; name it Pulumi.STACK.yaml")
-
-	dir := t.TempDir()
-	_, err = LoadFile(filepath.Join(dir, "Pulumi.absent.yaml"))
-	assert.ErrorIs(t, err, os.ErrNotExist)
-
-	broken := filepath.Join(dir, "Pulumi.broken.yaml")
-	require.NoError(t, os.WriteFile(broken, []byte("a: &a [*a]\n"), 0o600))
-	_, err = LoadFile(broken)
+func TestParseFile_NamesTheFileInItsErrors(t *testing.T) {
+	const broken = "some/Pulumi.broken.yaml"
+	_, err := ParseFile(broken, []byte("a: &a [*a]\n"))
 	assert.EqualError(t, err, broken+": line 1: is part of what its alias stands for, so that it never ends; write it without the alias")
 }
 
@@ -127,6 +119,6 @@ func TestCheckText_AcceptsAFileWhoseConfigurationIsInAnEnvironment(t *testing.T)
 	path := filepath.Join(folder, "Pulumi.infra.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("environment:\n  - slipway/infra\n"), 0o600))
 	assert.NoError(t, CheckText(folder, "infra"))
-	_, err := LoadFile(path)
+	_, err := loadFile(path)
 	assert.EqualError(t, err, "config: is missing, and nothing here reads an environment; check the stack with: pulumi preview")
 }

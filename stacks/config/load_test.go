@@ -45,14 +45,25 @@ func sourceOf(text string) (Source, error) {
 	return source, err
 }
 
-// loadText loads the text of a stack file in any checkout.
+// loadText loads the text of a stack file in any checkout; nil stands for its folder.
 func loadText(checkout fs.FS, path string, text []byte) (*cluster.Cluster, error) {
 	source, err := ParseFile(path, text)
 	if err != nil {
 		return nil, err
 	}
-	source.Tree = checkout
+	if checkout != nil {
+		source.Tree = checkout
+	}
 	return Load(source)
+}
+
+// loadFile loads a stack file.
+func loadFile(path string) (*cluster.Cluster, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return loadText(nil, path, text)
 }
 
 func golden(t *testing.T, path, got string) {
@@ -109,7 +120,7 @@ func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 		})
 	}
 	if *update {
-		require.NoError(t, fixtures.Update("fixtures", "says", says))
+		require.NoError(t, updateFixtures("says", says))
 	}
 }
 
@@ -154,7 +165,7 @@ func TestLoad_DecodesTheValidFixturesAsTheGoldenFilesShow(t *testing.T) {
 		})
 	}
 	if *update {
-		require.NoError(t, fixtures.Update("fixtures", "means", means))
+		require.NoError(t, updateFixtures("means", means))
 	}
 }
 

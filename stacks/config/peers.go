@@ -46,23 +46,16 @@ func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
 }
 
 func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {
-	for _, ending := range []string{".yaml", ".yml"} {
-		path := "Pulumi." + stack + ending
-		text, err := fs.ReadFile(tree, path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		source, err := ParseFile(path, text)
-		if err != nil {
-			return nil, err
-		}
-		source.Tree = tree
-		return loadAlone(source)
+	path, text, err := ReadFile(tree, stack)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fs.ErrNotExist
+	source, err := ParseFile(path, text)
+	if err != nil {
+		return nil, err
+	}
+	source.Tree = tree
+	return loadAlone(source)
 }
 
 // first returns the first of several problems.

@@ -21,8 +21,8 @@ func project(t *testing.T, changes ...string) string {
 	return file
 }
 
-func TestLoadFile_ReadsThePeersOfAMesh(t *testing.T) {
-	stack, err := LoadFile(project(t))
+func TestLoad_ReadsThePeersOfAMesh(t *testing.T) {
+	stack, err := loadFile(project(t))
 	require.NoError(t, err)
 	require.Len(t, stack.Mesh.Clusters, 1)
 	peer := stack.Mesh.Clusters[0]
@@ -31,17 +31,17 @@ func TestLoadFile_ReadsThePeersOfAMesh(t *testing.T) {
 	}, " "))
 }
 
-func TestLoadFile_RefusesPeersWithProblems(t *testing.T) {
+func TestLoad_RefusesPeersWithProblems(t *testing.T) {
 	for want, path := range map[string]string{
 		"mesh.peers[0]: other does not list this stack as its peer; add home to mesh.peers of other": project(t, "peers: [home, infra]", "peers: []"),
 		"cluster.id: 1 is cluster.id of other; pick another":                                         project(t, "id: 2\n", "id: 1\n"),
 		"mesh.peers[0]: other has a stack file with problems: cluster.id: 300 is":                    project(t, "id: 2\n", "id: 300\n"),
 	} {
-		_, err := LoadFile(path)
+		_, err := loadFile(path)
 		assert.ErrorContains(t, err, want)
 	}
 	path := project(t)
 	require.NoError(t, os.Remove(filepath.Join(filepath.Dir(path), "Pulumi.other.yaml")))
-	_, err := LoadFile(path)
+	_, err := loadFile(path)
 	assert.ErrorContains(t, err, "mesh.peers[0]: other has no stack file beside this one; write Pulumi.other.yaml, or remove it here")
 }

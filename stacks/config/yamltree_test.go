@@ -104,7 +104,7 @@ func bounded(t *testing.T, text string, longest time.Duration, megabytes uint64)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	_, err := LoadText("Pulumi.home.yaml", []byte(text))
+	_, err := loadText(nil, "Pulumi.home.yaml", []byte(text))
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	assert.Less(t, took, longest)
@@ -114,7 +114,7 @@ func bounded(t *testing.T, text string, longest time.Duration, megabytes uint64)
 	return err
 }
 
-func TestLoadText_RefusesAliasesThatExpandTooFar(t *testing.T) {
+func TestLoad_RefusesAliasesThatExpandTooFar(t *testing.T) {
 	for _, name := range []string{"file-with-an-alias-bomb", "file-with-a-merge-bomb"} {
 		bounded(t, fixtures.Get(name).Text, 20*time.Second, 100)
 	}
@@ -122,7 +122,7 @@ func TestLoadText_RefusesAliasesThatExpandTooFar(t *testing.T) {
 	assert.ErrorContains(t, bounded(t, scalars, 5*time.Second, 300), "the aliases up to here stand for far more than the file holds")
 }
 
-func TestLoadText_NeedsTimeAndMemoryInProportionToTheFile(t *testing.T) {
+func TestLoad_NeedsTimeAndMemoryInProportionToTheFile(t *testing.T) {
 	minimal := fixtures.Get(fixtures.Minimal).Text
 	const large = maxFile / 4 // large enough that an algorithm that is not linear takes minutes
 	many := func(format string) string {
@@ -168,11 +168,11 @@ func TestLoadText_NeedsTimeAndMemoryInProportionToTheFile(t *testing.T) {
 	}
 }
 
-func TestLoadText_ReportsAFaultOnceThatAliasesRepeat(t *testing.T) {
+func TestLoad_ReportsAFaultOnceThatAliasesRepeat(t *testing.T) {
 	const size = "cores: 2\n      memory: 4GiB\n      disk: 20GiB\n"
 	text := strings.Replace(fixtures.Get("two-machines").Text, size, "<<: &size {cores: 0, memory: 4}\n", 1)
 	text = strings.Replace(text, size, "<<: *size\n", 1)
-	_, err := LoadText("Pulumi.home.yaml", []byte(text))
+	_, err := loadText(nil, "Pulumi.home.yaml", []byte(text))
 	assert.EqualError(t, err, "nodePools[0].memory: 4 has no unit; write a whole number and a unit, such as 512MiB, 8GiB or 1TiB\n"+
 		"nodePools[0].disk: is missing; add it, see docs/configuration.md for its form\n"+
 		"nodePools[1].disk: is missing; add it, see docs/configuration.md for its form\n"+

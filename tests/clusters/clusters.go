@@ -25,8 +25,7 @@ func Infra(t testing.TB, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 // Load returns the cluster of a stack file after the changes. It is in no mesh: see Meshed.
 func Load(t testing.TB, path string, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 	t.Helper()
-	c, err := config.LoadFile(path)
-	require.NoError(t, err)
+	c := Read(t, path)
 	c.GitPassword, c.Mesh = cluster.NewSecret(GitPassword), cluster.Mesh{}
 	for _, change := range changes {
 		change(c)
@@ -40,6 +39,24 @@ func Load(t testing.TB, path string, changes ...func(*cluster.Cluster)) *cluster
 	var findings cluster.Findings
 	c.Complete(&findings)
 	require.NoError(t, findings.Err())
+	return c
+}
+
+// Read returns the cluster of a stack file as it is.
+func Read(t testing.TB, path string) *cluster.Cluster {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return Parse(t, path, string(text))
+}
+
+// Parse returns the cluster of the text of a stack file, whose path is that of config.ParseFile.
+func Parse(t testing.TB, path, text string) *cluster.Cluster {
+	t.Helper()
+	source, err := config.ParseFile(path, []byte(text))
+	require.NoError(t, err)
+	c, err := config.Load(source)
+	require.NoError(t, err)
 	return c
 }
 

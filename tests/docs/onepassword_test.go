@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 // stackFiles returns the committed stack files by their names.
@@ -24,8 +24,7 @@ func stackFiles(t *testing.T) map[string]*cluster.Cluster {
 	require.GreaterOrEqual(t, len(files), 2)
 	stacks := map[string]*cluster.Cluster{}
 	for _, file := range files {
-		stacks[filepath.Base(file)], err = config.LoadFile(file)
-		require.NoError(t, err)
+		stacks[filepath.Base(file)] = clusters.Read(t, file)
 	}
 	return stacks
 }
@@ -118,8 +117,7 @@ func TestOperations_NamesAllThatIsRemovedTogetherWith1Password(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, file), text, 0o600))
 	}
 	for file := range files {
-		stack, err := config.LoadFile(filepath.Join(folder, file))
-		require.NoError(t, err, file)
+		stack := clusters.Read(t, filepath.Join(folder, file))
 		assert.Nil(t, stack.Providers.OnePassword, file)
 		assert.False(t, stack.Storage.Role == cluster.StorageConsumer && stack.Storage.IsVerified(),
 			"%s: nothing connects the consumer while up waits for its volumes", file)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
-	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 // TestCompare_WithTerraformAndHelm makes the same cluster on the same simulated machines, from none to the same open gate and the same
@@ -282,8 +282,7 @@ func (o *other) definitions() {
 // machines writes the variables of main.tf.
 func (o *other) machines(vms map[string]map[string]any) {
 	o.lab.t.Helper()
-	c, err := config.LoadFile(o.lab.stackFile("infra"))
-	require.NoError(o.lab.t, err)
+	c := clusters.Read(o.lab.t, o.lab.stackFile("infra"))
 	nodes := map[string]any{}
 	for _, machine := range c.Machines() {
 		patches, err := machineconfig.Render(c, machine)

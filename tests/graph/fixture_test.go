@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -90,9 +91,7 @@ func stackNames(t *testing.T) []string {
 // load reads a committed stack file.
 func load(t *testing.T, name string) *cluster.Cluster {
 	t.Helper()
-	stack, err := config.LoadFile("Pulumi." + name + ".yaml")
-	require.NoError(t, err)
-	return stack
+	return clusters.Read(t, "Pulumi."+name+".yaml")
 }
 
 // newRecorder returns a recorder that answers for a stack like the engine and the providers. Every output that is secret in reality
@@ -105,7 +104,9 @@ func newRecorder(t *testing.T, name string) *mocks.Recorder {
 // newRecorderOf returns such a recorder for any stack file.
 func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 	t.Helper()
-	source, err := config.ReadFile(file)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	source, err := config.ParseFile(file, text)
 	require.NoError(t, err)
 	stack, err := config.Load(source)
 	require.NoError(t, err)

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/stacks"
-	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/stacks/contract"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -51,9 +51,7 @@ func otherAnswers(outputs map[string]any) func(pulumi.MockCallArgs) (resource.Pr
 func otherRuns(t *testing.T, changes map[string]any) map[string]any {
 	t.Helper()
 	text := strings.Replace(fixtures.Peer(), "peers: [home, infra]", "peers: []", 1) // which would need the files of its peers
-	stack, err := config.LoadText("Pulumi.other.yaml", []byte(text))
-	require.NoError(t, err)
-	outputs := contract.Declared(stack)
+	outputs := contract.Declared(clusters.Parse(t, "Pulumi.other.yaml", text))
 	outputs[contract.Kubeconfig] = &resource.Secret{Element: resource.NewProperty(keyMaterial)}
 	maps.Copy(outputs, changes)
 	return outputs

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/stacks"
-	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/stacks/steps"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -34,8 +34,7 @@ func TestShapes_EveryValidStackFileRegistersAWholeChain(t *testing.T) {
 	for _, one := range fixtures.Valid() {
 		t.Run(one.Name, func(t *testing.T) {
 			file := fixtures.Write(t, one.Name, "infra")
-			stack, err := config.LoadFile(file)
-			require.NoError(t, err)
+			stack := clusters.Read(t, file)
 			t.Chdir(filepath.Dir(file)) // the checkout of the case that Flux owns
 			rec := upFile(t, file)
 			assert.Len(t, rec.OfType(typeVM), len(stack.Machines()))
@@ -104,8 +103,7 @@ func TestShapes_InlineCiliumIsRenderedBeforeTheClusterByAProviderWithoutOne(t *t
 
 func TestShapes_WorkersThatJoinLaterAreCreatedAfterTheGateAndCoveredByASecondOne(t *testing.T) {
 	file := fixtures.Write(t, "after-gate", "infra")
-	stack, err := config.LoadFile(file)
-	require.NoError(t, err)
+	stack := clusters.Read(t, file)
 	rec := upFile(t, file)
 	first, second := rec.Resource(t, gate), rec.Resource(t, workersGate)
 	for _, vm := range rec.OfType(typeVM) {

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/stacks"
-	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/stacks/contract"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
@@ -28,9 +27,7 @@ func outputsOf(t *testing.T, names []string) map[string]map[string]any {
 	t.Helper()
 	all := map[string]map[string]any{}
 	for _, name := range names {
-		stack, err := config.LoadFile("Pulumi." + name + ".yaml")
-		require.NoError(t, err)
-		all[name] = contract.Declared(stack)
+		all[name] = contract.Declared(load(t, name))
 	}
 	return all
 }

@@ -34,7 +34,9 @@ func stacks(t *testing.T) (declared []*cluster.Cluster) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		stack, err := config.LoadText(file, text)
+		source, err := config.ParseFile(file, text)
+		require.NoError(t, err)
+		stack, err := config.Load(source)
 		require.NoError(t, err)
 		declared = append(declared, stack)
 	}

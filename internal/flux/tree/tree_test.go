@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 const root = "../../.."
@@ -62,14 +62,11 @@ func stacks(t *testing.T) map[string]*cluster.Cluster {
 	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.Len(t, files, 2)
-	clusters := map[string]*cluster.Cluster{}
+	declared := map[string]*cluster.Cluster{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		clusters[file], err = config.LoadText(file, text)
-		require.NoError(t, err)
+		declared[file] = clusters.Read(t, file)
 	}
-	return clusters
+	return declared
 }
 
 // repository is a tree in which everything is defined.
