@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/big"
 	"net/netip"
 	"reflect"
@@ -16,8 +15,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// decoder fills the model from JSON trees. It is strict: names must match exactly, nothing is converted, and a key that is
-// missing, unknown, given twice or of the wrong kind is a problem. It continues after a problem, to find all of them.
+// decoder fills the model from trees. It is strict: names must match exactly, nothing is converted, and a key that is missing, unknown or of
+// the wrong kind is a problem. It continues after a problem, to find all of them.
 type decoder struct{ cluster.Findings }
 
 var (
@@ -109,7 +108,6 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 			d.missing(at, meant[keyOf(field)])
 		}
 	}
-	d.duplicates(path, o)
 }
 
 // secretKeys are the keys of the secrets.
@@ -138,27 +136,6 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 	return meant
 }
 
-func (d *decoder) duplicates(path string, o *object) {
-	for _, key := range slices.Sorted(maps.Keys(o.twice)) {
-		d.Add(cluster.KeyPath(path, key), "keep one", "is given twice")
-	}
-}
-
-// allDuplicates reports keys that are given twice, anywhere in a tree that no model describes.
-func (d *decoder) allDuplicates(path string, tree any) {
-	switch t := tree.(type) {
-	case *object:
-		d.duplicates(path, t)
-		for _, key := range t.keys {
-			d.allDuplicates(cluster.KeyPath(path, key), t.values[key].value)
-		}
-	case []item:
-		for i, item := range t {
-			d.allDuplicates(cluster.ItemPath(path, i), item.value)
-		}
-	}
-}
-
 func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 	into.Set(reflect.MakeMapWithSize(into.Type(), len(o.keys)))
 	folded := map[string]string{}
@@ -178,7 +155,6 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 		}
 		into.SetMapIndex(reflect.ValueOf(key), value)
 	}
-	d.duplicates(path, o)
 }
 
 func (d *decoder) decodeSlice(path string, list []item, into reflect.Value) {
@@ -281,16 +257,11 @@ func (d *decoder) freeMapping(path string, tree any, above, remedy string) (comp
 		d.wrongKind(path, tree, "a mapping with at least one key", remedy)
 		return nil, false
 	}
-	before := d.Len()
-	d.allDuplicates(path, tree)
 	compact, err := json.Marshal(tree)
 	if err != nil {
 		d.Unreadable(path, "write YAML that JSON can express", "cannot be passed on: %v", err)
 	}
-	if d.Len() > before {
-		d.Discard(path)
-	}
-	return compact, d.Len() == before
+	return compact, err == nil
 }
 
 // decodeLines decodes text unchanged, with the line break at its end.

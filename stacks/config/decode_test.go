@@ -16,9 +16,12 @@ import (
 
 func decodeInto(t *testing.T, into any, text string) error {
 	t.Helper()
-	tree, err := parseTree(text)
+	tree, problems, err := parseJSON("at", text)
 	require.NoError(t, err)
 	d := &decoder{}
+	for _, problem := range problems {
+		d.Include(problem)
+	}
 	d.decode("at", tree, reflect.ValueOf(into).Elem())
 	return d.Err()
 }

@@ -55,9 +55,6 @@ func loadAlone(source Source) (*cluster.Cluster, error) {
 			"is missing, and nothing here reads an environment")}
 	}
 	c, err := load(source)
-	if err == nil {
-		c, err = loadOwned(source, c)
-	}
 	if err == nil && len(source.written) == 0 {
 		return c, nil
 	}
@@ -102,8 +99,32 @@ func (s Source) join(loaded cluster.Problems) cluster.Problems {
 	return all
 }
 
-// load is Load without the checkout.
+// load decodes the values, over what Git declares of the components that Flux owns, and checks the whole.
 func load(source Source) (*cluster.Cluster, error) {
+	c, d := declare(source, nil)
+	if d.Len() > 0 {
+		return nil, d.All()
+	}
+	git := readOwned(source, c, &d.Findings)
+	if d.Len() > 0 {
+		return nil, d.All()
+	}
+	if len(git.layer) > 0 {
+		c, d = declare(source, git.layer)
+	}
+	if d.Len() == 0 { // machine configurations are rendered only for a cluster without problems
+		c.Git = git.declared
+		d.checkPatches(c)
+		chart.CheckUserValues(c, &d.Findings)
+	}
+	if d.Len() > 0 {
+		return nil, git.placed(d.All())
+	}
+	return c, nil
+}
+
+// declare decodes the values, each over what the layer has of its section, and completes the cluster.
+func declare(source Source, layer map[string]*object) (*cluster.Cluster, *decoder) {
 	c := cluster.New(source.Stack)
 	d := &decoder{}
 
@@ -117,7 +138,7 @@ func load(source Source) (*cluster.Cluster, error) {
 		case field.Type == secretType:
 			d.loadSecret(name, value, given, into)
 		case given:
-			d.loadSection(name, value, into)
+			d.loadSection(name, value, layer[name], into)
 		case isRequired(field):
 			d.missing(name, meant[name])
 		}
@@ -130,14 +151,7 @@ func load(source Source) (*cluster.Cluster, error) {
 			d.Found(name, fmt.Sprintf("set it with: pulumi config set --secret %s:%s", Namespace, name), "is missing")
 		}
 	}
-	if d.Len() == 0 { // machine configurations are rendered only for a cluster without problems
-		d.checkPatches(c)
-		chart.CheckUserValues(c, &d.Findings)
-	}
-	if err := d.Err(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, d
 }
 
 // checkPatches reports problems of the machine configurations with the user's patches.
@@ -170,7 +184,7 @@ func (d *decoder) loadSecretPatches(secrets *cluster.Secrets) {
 	}
 }
 
-func (d *decoder) loadSection(name string, value Value, into reflect.Value) {
+func (d *decoder) loadSection(name string, value Value, below *object, into reflect.Value) {
 	switch {
 	case value.Secret:
 		// Its values would be secret wherever they are used, even in names and previews.
@@ -180,7 +194,14 @@ func (d *decoder) loadSection(name string, value Value, into reflect.Value) {
 		d.Unreadable(name, "give it a value, or remove the key", "has no value")
 		return
 	}
-	d.decode(name, value.parsed(), into)
+	tree, problems := value.parsed(name)
+	for _, problem := range problems {
+		d.Include(problem)
+	}
+	if own, is := tree.(*object); is {
+		tree = own.over(below)
+	}
+	d.decode(name, tree, into)
 }
 
 func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.Value) {

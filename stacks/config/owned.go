@@ -18,39 +18,35 @@ var inGit = map[string]string{
 	"values":     "spec.values",
 }
 
-// loadOwned reads from the tree what Flux owns, and returns the stack with it. Everything that reads the stack then knows the chart, the
-// version and the values that Git declares.
-func loadOwned(source Source, c *cluster.Cluster) (*cluster.Cluster, error) {
-	var findings cluster.Findings
-	declared, both := map[string]cluster.Git{}, source
-	both.Values = maps.Clone(source.Values)
-	files := map[string]string{} // section → file
+// owned is what Git declares of the components.
+type owned struct {
+	declared map[string]cluster.Git // by their releases
+	layer    map[string]*object     // sections with what the stack file does not have, because Flux owns the component
+	files    map[string]string      // files of these components, by the paths of their sections
+}
+
+// readOwned reads from the tree what Flux owns. Everything that reads the stack then knows the chart, the version and the values that Git
+// declares.
+func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) owned {
+	all := owned{declared: map[string]cluster.Git{}, layer: map[string]*object{}, files: map[string]string{}}
 	for _, release := range c.Releases() {
-		git := fluxrelease.Read(source.Tree, c.GitOps, release, c.Settings(), &findings)
+		git := fluxrelease.Read(source.Tree, c.GitOps, release, c.Settings(), findings)
 		if git != nil {
-			declared[release.Name] = *git
+			all.declared[release.Name] = *git
 		}
 		if release.Owner != cluster.OwnerFlux {
-			notOwned(release, git, &findings)
+			notOwned(release, git, findings)
 			continue
 		}
-		files[release.Key] = fluxrelease.File(c.GitOps, release.Name)
-		owned(source, release, files[release.Key], git, &findings)
+		file := fluxrelease.File(c.GitOps, release.Name)
+		all.files[release.Key] = file
+		checkOwned(source, release, file, git, findings)
 		if git != nil {
-			lay(both.Values, release, *git)
+			section, _, _ := strings.Cut(release.Key, ".")
+			all.layer[section] = layerOf(release, *git).over(all.layer[section])
 		}
 	}
-	if err := findings.Err(); err != nil {
-		return nil, err
-	}
-	if len(files) > 0 {
-		var err error
-		if c, err = load(both); err != nil {
-			return nil, inFiles(cluster.ProblemsOf(err), files)
-		}
-	}
-	c.Git = declared
-	return c, nil
+	return all
 }
 
 // notOwned checks that Flux leaves a release alone that Pulumi owns.
@@ -61,8 +57,8 @@ func notOwned(release cluster.Service, git *cluster.Git, findings *cluster.Findi
 	}
 }
 
-// owned checks that a component that Flux owns is declared in the tree, and there only.
-func owned(source Source, release cluster.Service, file string, git *cluster.Git, findings *cluster.Findings) {
+// checkOwned checks that a component that Flux owns is declared in the tree, and there only.
+func checkOwned(source Source, release cluster.Service, file string, git *cluster.Git, findings *cluster.Findings) {
 	at := release.Key + ".owner"
 	switch {
 	case git == nil && findings.Len() == 0:
@@ -83,15 +79,16 @@ func owned(source Source, release cluster.Service, file string, git *cluster.Git
 // sectionOf returns a section, which may be below another one; nil if there is none.
 func sectionOf(values map[string]Value, path string) *object {
 	name, below, _ := strings.Cut(path, ".")
-	section, _ := values[Namespace+":"+name].parsed().(*object)
+	tree, _ := values[Namespace+":"+name].parsed(name)
+	section, _ := tree.(*object)
 	for _, key := range steps(below) {
 		section, _ = section.get(key).(*object)
 	}
 	return section
 }
 
-// lay puts what Git declares of a component below what the stack file has of it.
-func lay(values map[string]Value, release cluster.Service, git cluster.Git) {
+// layerOf returns the section that a component is in, with what Git declares of it.
+func layerOf(release cluster.Service, git cluster.Git) *object {
 	layer := newObject()
 	layer.add("version", item{value: git.Version})
 	if git.Repository == "" {
@@ -99,28 +96,24 @@ func lay(values map[string]Value, release cluster.Service, git cluster.Git) {
 	} else {
 		layer.add("repository", item{value: git.Repository})
 	}
-	if given, err := parseTree(git.Values.String()); err == nil && len(git.Values) > 0 {
+	if given, _, err := parseJSON("", git.Values.String()); err == nil {
 		layer.add("values", item{value: given})
 	}
-	name, below, _ := strings.Cut(release.Key, ".")
+	_, below, _ := strings.Cut(release.Key, ".")
 	for _, key := range slices.Backward(steps(below)) {
 		upper := newObject()
 		upper.add(key, item{value: layer})
 		layer = upper
 	}
-	key := Namespace + ":" + name
-	if own, ok := values[key].parsed().(*object); ok {
-		layer = own.over(layer)
-	}
-	values[key] = Value{Tree: layer}
+	return layer
 }
 
-// inFiles gives each problem of a value that is in a file of the tree the path there.
-func inFiles(problems cluster.Problems, files map[string]string) error {
+// placed gives each problem of a value that is in a file of the tree the path there.
+func (o owned) placed(problems cluster.Problems) cluster.Problems {
 	moved := make(cluster.Problems, len(problems))
 	for i, problem := range problems {
 		moved[i] = problem
-		for section, file := range files {
+		for section, file := range o.files {
 			for key, there := range inGit {
 				rest, below := strings.CutPrefix(problem.Path, section+"."+key)
 				if below && (rest == "" || strings.ContainsAny(rest[:1], ".[")) {

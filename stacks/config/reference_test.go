@@ -311,7 +311,7 @@ func TestModel_GivesExamplesThatAreValid(t *testing.T) {
 		require.NotEmpty(t, k.example(), "%s needs an example", k.path)
 		text, err := yaml.YAMLToJSONStrict([]byte(k.example()))
 		require.NoError(t, err, k.path)
-		tree, err := parseTree(nested(k.path, string(text)))
+		tree, _, err := parseJSON("", nested(k.path, string(text)))
 		require.NoError(t, err, k.path)
 		c, d := cluster.New("STACK"), decoder{}
 		d.decode("", tree, reflect.ValueOf(c).Elem())

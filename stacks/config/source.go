@@ -47,18 +47,18 @@ func (v Value) Text() string {
 	return string(written)
 }
 
-// parsed returns the value's tree. A section in the engine's form is JSON. So is one that is text in a file, which the engine passes on
-// unchanged.
-func (v Value) parsed() any {
+// parsed returns the value of a section as a tree, and the problems with how it is written. A section in the engine's form is JSON. So is
+// one that is text in a file, which the engine passes on unchanged.
+func (v Value) parsed(section string) (any, []*cluster.Problem) {
 	text, isText := v.Tree.(string)
 	if !isText {
-		return v.Tree
+		return v.Tree, nil
 	}
-	tree, err := parseTree(text)
+	tree, found, err := parseJSON(section, text)
 	if err != nil {
-		return text // a scalar is passed without JSON's quotes
+		return text, nil // a scalar is passed without JSON's quotes
 	}
-	return tree
+	return tree, found
 }
 
 // Engine gives access to the configuration in the Pulumi engine; *pulumi.Context implements it.

@@ -3,88 +3,29 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 
 	"gopkg.in/yaml.v3"
 )
 
-// object is a mapping that records the keys that were given twice. A map of encoding/json would keep the last value only.
+// object is a mapping. The order of its keys is the given one.
 type object struct {
-	keys   []string // in the order given, each once
+	keys   []string // each once
 	values map[string]item
-	twice  map[string]bool // keys given twice
 }
 
 // item is a value of a mapping or of a list.
 type item struct {
 	value any        // *object, []item, string, json.Number, bool or nil
-	line  int        // line of the file where the value begins, with its key; 0 if it is not from a file
-	node  *yaml.Node // where the value is in the file: the same node for all aliases of one; nil if it is not from a file
+	line  int        // line of the text where the value begins, with its key; 0 if it is in none
+	node  *yaml.Node // where the value is in the text: the same node for all aliases of one; nil if it is in none
 }
 
 // MarshalJSON writes the value.
 func (i item) MarshalJSON() ([]byte, error) { return json.Marshal(i.value) }
 
 func newObject() *object { return &object{values: map[string]item{}} }
-
-// parseTree parses one JSON value.
-func parseTree(text string) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.UseNumber()
-	tree, err := readTree(decoder)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("more than one value")
-	}
-	return tree, nil
-}
-
-func readTree(decoder *json.Decoder) (any, error) {
-	token, err := decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch token {
-	case json.Delim('{'):
-		return readObject(decoder)
-	case json.Delim('['):
-		list := []item{}
-		for decoder.More() {
-			value, err := readTree(decoder)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, item{value: value})
-		}
-		_, err := decoder.Token()
-		return list, err
-	}
-	return token, nil
-}
-
-func readObject(decoder *json.Decoder) (*object, error) {
-	o := newObject()
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, _ := token.(string) // the decoder accepts only a string as a key
-		value, err := readTree(decoder)
-		if err != nil {
-			return nil, err
-		}
-		o.add(key, item{value: value})
-	}
-	_, err := decoder.Token()
-	return o, err
-}
 
 // get returns the value of a key; nil if the object does not have it, or is nil.
 func (o *object) get(key string) any {
@@ -94,22 +35,22 @@ func (o *object) get(key string) any {
 	return o.values[key].value
 }
 
-// add sets a key. A key that is given twice keeps its first value.
+// add adds a key that the object does not have.
 func (o *object) add(key string, value item) {
-	if _, known := o.values[key]; known {
-		if o.twice == nil {
-			o.twice = map[string]bool{}
-		}
-		o.twice[key] = true
-		return
-	}
 	o.keys = append(o.keys, key)
 	o.values[key] = value
 }
 
-// over returns the object with the keys of another one that it does not have. Mappings that both have are combined in the same way.
+// over returns the object with the keys of another one that it does not have. Mappings that both have are combined in the same way. Either
+// may be nil.
 func (o *object) over(other *object) *object {
-	all := &object{keys: slices.Clone(o.keys), values: maps.Clone(o.values), twice: o.twice}
+	switch {
+	case o == nil:
+		return other
+	case other == nil:
+		return o
+	}
+	all := &object{keys: slices.Clone(o.keys), values: maps.Clone(o.values)}
 	for _, key := range other.keys {
 		own, both := all.values[key]
 		upper, isObject := own.value.(*object)

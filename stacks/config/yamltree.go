@@ -26,9 +26,25 @@ const (
 	maxGrowth = 1 << 20
 )
 
-// parseYAML parses a YAML document into the same tree as parseTree. It uses the same parser as Pulumi for stack files, because
-// parsers differ: for others, "no" is a boolean. A text that this parser silently changes, or that other parsers refuse, is a
-// problem.
+// parseJSON parses a section as the engine passes it, which is JSON, and so YAML, too. Values are taken as they are: only a key that is
+// given twice is a problem. Of a text that is no JSON it returns an error.
+func parseJSON(section, text string) (any, []*cluster.Problem, error) {
+	var line bytes.Buffer // YAML reads white space in another way
+	if err := json.Compact(&line, []byte(text)); err != nil {
+		return nil, nil, err
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(line.Bytes(), &document); err != nil {
+		return nil, nil, err
+	}
+	r := newReader(line.Bytes())
+	r.asItIs = true
+	tree, err := r.read(document.Content[0], place{key: section}, 0)
+	return tree, r.found, err
+}
+
+// parseYAML parses a YAML document. It uses the same parser as Pulumi for stack files, because parsers differ: for others, "no" is a
+// boolean. A text that this parser silently changes, or that other parsers refuse, is a problem.
 func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 	if err := checkText(text); err != nil {
 		return nil, nil, err
@@ -49,17 +65,9 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 	if line := tabs(text, &document); line > 0 {
 		return nil, nil, fmt.Errorf("line %d: holds a tab; write spaces, or \\t in double quotes", line)
 	}
-	r := reader{
-		tagLines: tagLines(text),
-		budget:   maxGrowth + 10*len(text),
-		open:     map[*yaml.Node]bool{},
-		reported: map[*yaml.Node]bool{},
-	}
+	r := newReader(text)
 	tree, err := r.read(document.Content[0], place{}, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	return tree, r.found, nil
+	return tree, r.found, err
 }
 
 // unknownAnchor matches the parser's only error, of those about a text's form, that repeats a part of the text.
@@ -99,6 +107,7 @@ func aliasLine(text []byte, name, failure string) int {
 
 // reader reads the nodes of a document.
 type reader struct {
+	asItIs   bool // values are handed on as they are
 	found    []*cluster.Problem
 	tagLines map[int][]rune      // lines that contain a !, by number
 	budget   int                 // bytes that may still be read; the target of an alias counts each time
@@ -106,16 +115,25 @@ type reader struct {
 	reported map[*yaml.Node]bool // nodes with a problem, which aliases would repeat
 }
 
+func newReader(text []byte) *reader {
+	return &reader{
+		tagLines: tagLines(text),
+		budget:   maxGrowth + 10*len(text),
+		open:     map[*yaml.Node]bool{},
+		reported: map[*yaml.Node]bool{},
+	}
+}
+
 // place is the position of a node in the tree. Its path is built only for problems.
 type place struct {
-	parent *place
+	parent *place // nil for the whole
 	key    string
 	index  int // in a list; then key is empty
 }
 
 func (p *place) path() string {
 	if p.parent == nil {
-		return ""
+		return p.key
 	}
 	if p.key == "" {
 		return cluster.ItemPath(p.parent.path(), p.index)
@@ -140,7 +158,9 @@ func (r *reader) report(node *yaml.Node, at place, remedy, format string, args .
 	}
 	r.reported[node] = true
 	problem := cluster.NewProblem(at.path(), remedy, format, args...)
-	problem.Line = node.Line
+	if !r.asItIs { // there are lines
+		problem.Line = node.Line
+	}
 	r.found = append(r.found, problem)
 }
 
@@ -342,6 +362,9 @@ func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 			r.report(node, at, "put it in quotes", "%s is a date to YAML, and must be text", shownAt(path, node.Value))
 		}
 	}
+	if r.asItIs {
+		return node.Value, nil
+	}
 	if strings.Contains(node.Value, "\n") && strings.ContainsRune("\n\t", rune(node.Value[0])) {
 		// Pulumi writes the text as a block and reads it again, and its parser drops or refuses such a beginning.
 		r.report(node, at, "begin it with its first word", "is a text of several lines that begins with an empty line or a tab")
@@ -355,7 +378,7 @@ func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 // number reads a number, which must be written in the form in which it is passed on. A number in another form is often meant as
 // text or as another number.
 func (r *reader) number(node *yaml.Node, at place) any {
-	if len(node.Value) <= 15 && isPlainWhole(node.Value) {
+	if r.asItIs || len(node.Value) <= 15 && isPlainWhole(node.Value) {
 		return json.Number(node.Value)
 	}
 	read, ok := numberOf(node)
