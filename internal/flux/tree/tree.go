@@ -51,19 +51,6 @@ func Check(repository fs.FS, folder string, settings map[string]string) error {
 	return reader.undefined(slices.Sorted(maps.Keys(settings)))
 }
 
-// CheckAll is like Check for all manifests below a folder, whichever of them a cluster applies. keys are the settings that any cluster
-// can define. It is an error if there are no manifests.
-func CheckAll(repository fs.FS, folder string, keys []string) error {
-	reader := newReader(repository)
-	if err := reader.folder(clean(folder), nil); err != nil {
-		return err
-	}
-	if len(reader.read) == 0 {
-		return fmt.Errorf("%s: has no manifests", folder)
-	}
-	return reader.undefined(keys)
-}
-
 // reader reads manifests, each once.
 type reader struct {
 	repository fs.FS
@@ -90,11 +77,10 @@ func (r *reader) undefined(defined []string) error {
 	return errors.Join(problems...)
 }
 
-// folder reads all manifests below a folder. With settings, it also reads what they refer to, and of a folder with a kustomization only
-// that, as Flux does.
+// folder reads all manifests below a folder and what they refer to, and of a folder with a kustomization only that, as Flux does.
 func (r *reader) folder(folder string, settings map[string]string) error {
 	return fs.WalkDir(r.repository, folder, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && settings != nil {
+		if err == nil && entry.IsDir() {
 			for _, kustomization := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 				if _, err := fs.Stat(r.repository, path.Join(name, kustomization)); err == nil {
 					return cmp.Or(r.once(path.Join(name, kustomization), settings), fs.SkipDir)
@@ -121,17 +107,28 @@ func (r *reader) once(name string, settings map[string]string) error {
 }
 
 func (r *reader) file(name string, settings map[string]string) error {
+	objects, err := r.objects(name)
+	for _, object := range objects {
+		if err := r.follow(name, object, settings); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// objects returns the objects in a file, whose uses of settings it adds.
+func (r *reader) objects(name string) (objects []object, err error) {
 	text, err := fs.ReadFile(r.repository, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for decoder := yaml.NewDecoder(strings.NewReader(string(text))); ; {
 		var document yaml.Node
 		switch err := decoder.Decode(&document); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return objects, nil
 		case err != nil:
-			return fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		var object object
 		if err := document.Decode(&object); err != nil {
@@ -140,9 +137,10 @@ func (r *reader) file(name string, settings map[string]string) error {
 		if !object.unsubstituted() {
 			r.scan(name, &document)
 		}
-		if err := r.follow(name, object, settings); err != nil {
-			return err
+		for key := range object.Spec.PostBuild.Substitute {
+			r.own[key] = true
 		}
+		objects = append(objects, object)
 	}
 }
 
@@ -173,12 +171,6 @@ func (o object) unsubstituted() bool {
 
 // follow reads what an object refers to, as far as it is in this repository.
 func (r *reader) follow(name string, object object, settings map[string]string) error {
-	for key := range object.Spec.PostBuild.Substitute {
-		r.own[key] = true
-	}
-	if settings == nil {
-		return nil
-	}
 	var folders []string
 	switch group, _, _ := strings.Cut(object.APIVersion, "/"); {
 	case object.Kind != "Kustomization":

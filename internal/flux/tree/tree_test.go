@@ -1,8 +1,12 @@
 package tree
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,7 +29,26 @@ func TestTree_UsesOnlySettingsThatSomebodyDefines(t *testing.T) {
 		keys = append(keys, setting.Key)
 	}
 	keys = append(keys, documented(t)...)
-	require.NoError(t, CheckAll(os.DirFS(root), "kubernetes", keys))
+	require.NoError(t, checkAll(os.DirFS(root), "kubernetes", keys))
+}
+
+// checkAll is like Check for all manifests below a folder, whichever of them a cluster applies. keys are the settings that any cluster can
+// define. It is an error if there are no manifests.
+func checkAll(repository fs.FS, folder string, keys []string) error {
+	reader := newReader(repository)
+	read := 0
+	err := fs.WalkDir(repository, folder, func(name string, _ fs.DirEntry, err error) error {
+		if extension := path.Ext(name); err != nil || extension != ".yaml" && extension != ".yml" {
+			return err
+		}
+		read++
+		_, err = reader.objects(name)
+		return err
+	})
+	if err == nil && read == 0 {
+		err = fmt.Errorf("%s: has no manifests", folder)
+	}
+	return errors.Join(err, reader.undefined(keys))
 }
 
 func TestTree_OfEachStackUsesOnlySettingsOfThatStack(t *testing.T) {
@@ -133,8 +156,8 @@ func TestCheck_LeavesAloneWhatIsNotSubstitutedAndATreeElsewhere(t *testing.T) {
 
 func TestCheckAll_ReadsWhatNoClusterApplies(t *testing.T) {
 	keys := []string{"KIND", "CLUSTER_NAME"}
-	assert.ErrorContains(t, CheckAll(repository(), ".", keys), "apps/other/other.yaml:2: ${OTHER}")
-	assert.ErrorContains(t, CheckAll(repository(), ".", keys), "apps/web/unused.yaml:2: ${UNUSED}")
-	assert.NoError(t, CheckAll(repository(), ".", append(keys, "OTHER", "UNUSED")))
-	assert.ErrorContains(t, CheckAll(fstest.MapFS{}, ".", keys), "has no manifests")
+	assert.ErrorContains(t, checkAll(repository(), ".", keys), "apps/other/other.yaml:2: ${OTHER}")
+	assert.ErrorContains(t, checkAll(repository(), ".", keys), "apps/web/unused.yaml:2: ${UNUSED}")
+	assert.NoError(t, checkAll(repository(), ".", append(keys, "OTHER", "UNUSED")))
+	assert.ErrorContains(t, checkAll(fstest.MapFS{}, ".", keys), "has no manifests")
 }
