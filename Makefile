@@ -156,7 +156,7 @@ lint: ## golangci-lint, with .golangci.yaml
 golden: ## Write the golden files, the reference and the generated tables anew
 	go test ./components/cilium/chart ./components/secrets ./internal/health ./internal/health/externalsecrets \
 		./internal/health/gate ./internal/flux/handover ./internal/health/mesh ./internal/health/storage ./internal/health/own \
-		./cluster/machineconfig ./cluster/releases ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults -update
+		./cluster/machineconfig ./cluster/releases ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults ./cmd/newcluster -update
 	go -C lab test ./fault ./proxmox -update
 	go -C lab test ./talos -run TestReal_TheDocument -update
 	go -C tests/charts test . -run TestKeys -update

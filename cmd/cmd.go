@@ -9,6 +9,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cmd/check"
+	"github.com/slipway-platform/slipway/cmd/newcluster"
 	"github.com/slipway-platform/slipway/cmd/probe"
 )
 
@@ -25,6 +26,7 @@ var subcommands = []struct {
 }{
 	{"check", "check stack files, without a cluster", check.Main},
 	{"handover-file", "write the file with which Flux takes over a component", check.HandOver},
+	{"new", "write a repository for a cluster", newcluster.Main},
 	{"probe", "look at a cluster, and wait until it is healthy", probe.Main},
 	{"version", "print the version", func(string, []string) int { return printVersion(os.Stdout) }},
 }

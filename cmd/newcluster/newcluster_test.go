@@ -1,0 +1,167 @@
+package newcluster
+
+import (
+	"bytes"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cmd/check"
+	"github.com/slipway-platform/slipway/stacks/config"
+)
+
+var update = flag.Bool("update", false, "write templates/cluster")
+
+// generated is the folder that `pulumi new` reads.
+const generated = "../../templates/cluster"
+
+// files returns the files of a folder with their texts.
+func files(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(folder, path))
+		found[path] = string(text)
+		return err
+	}))
+	return found
+}
+
+func TestTemplate_OfPulumiIsThatOfTheCommand(t *testing.T) {
+	want := map[string]string{}
+	require.NoError(t, eachFile(func(name string, text []byte) error {
+		want[name] = string(text)
+		return nil
+	}))
+	if *update {
+		require.NoError(t, os.RemoveAll(generated))
+		for name, text := range want {
+			path := filepath.Join(generated, name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))  //nolint:gosec // a folder of the repository
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) //nolint:gosec // a file of the repository
+		}
+	}
+	assert.Equal(t, want, files(t, generated), "run make golden")
+	assert.LessOrEqual(t, len(want), 25)
+	for _, one := range answers {
+		assert.Contains(t, want["Pulumi.${PROJECT}.yaml"], one.replaces, "the flag --%s has nothing to replace", one.name)
+	}
+}
+
+func TestTemplate_IsReadByPulumiAndAsksLittle(t *testing.T) {
+	found, err := workspace.LoadTemplate(generated)
+	require.NoError(t, err)
+	assert.NotEmpty(t, found.Description)
+	assert.LessOrEqual(t, len(found.Config), 7)
+	for key, one := range found.Config {
+		_, known := strings.CutPrefix(key, config.Namespace+":")
+		assert.True(t, known && one.Secret, key)
+		assert.Contains(t, config.Keys(), key)
+	}
+}
+
+// newRepository runs the command in a new folder.
+func newRepository(t *testing.T, args ...string) (code int, folder, problems string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	var stdout, stderr bytes.Buffer
+	code = run("slipway new", args, &stdout, &stderr)
+	return code, args[0], stderr.String()
+}
+
+// byPulumi returns what `pulumi new` writes, without its questions.
+func byPulumi(t *testing.T, project string) string {
+	t.Helper()
+	source, err := filepath.Abs(generated)
+	require.NoError(t, err)
+	folder := filepath.Join(t.TempDir(), project)
+	require.NoError(t, os.Mkdir(folder, 0o750))
+	require.NoError(t, workspace.CopyTemplateFiles(source, folder, true, project, "The cluster "+project))
+	return folder
+}
+
+func TestNew_WritesWhatPulumiWrites(t *testing.T) {
+	want := files(t, byPulumi(t, "home"))
+	for name, text := range want {
+		if strings.HasSuffix(name, ".yaml") {
+			want[name] = strings.ReplaceAll(text, "home\n\n", "home\n") // Pulumi ends what it writes into YAML with a new line
+		}
+	}
+	code, folder, problems := newRepository(t, "home")
+	require.Equal(t, written, code, problems)
+	assert.Equal(t, want, files(t, folder))
+	assert.LessOrEqual(t, strings.Count(want["Pulumi.home.yaml"], "\n"), 15)
+}
+
+func TestNew_TheStackFileIsAccepted(t *testing.T) {
+	folder := byPulumi(t, "home")
+	stack, err := config.LoadFile(filepath.Join(folder, "Pulumi.home.yaml"))
+	require.NoError(t, err)
+	assert.Equal(t, "home", stack.Identity.Name)
+	t.Chdir(folder)
+	assert.Zero(t, check.Main("slipway check", nil))
+}
+
+func TestNew_TheStackFileIsAcceptedWithTheAnswers(t *testing.T) {
+	code, folder, problems := newRepository(t, "berlin", "--proxmox", "https://pve.example.com:8006/", "--host", "alpha",
+		"--network", "10.1.2.0/24", "--git", "https://git.example.com/ops/berlin.git")
+	require.Equal(t, written, code, problems)
+	stack, err := config.LoadFile(filepath.Join(folder, "Pulumi.berlin.yaml"))
+	require.NoError(t, err)
+	assert.Equal(t, "berlin", stack.Identity.Name)
+	assert.Equal(t, "https://pve.example.com:8006/", stack.Proxmox.Endpoint)
+	assert.Equal(t, "https://git.example.com/ops/berlin.git", stack.GitOps.URL)
+	machines := stack.Machines()
+	require.Len(t, machines, 1)
+	assert.Equal(t, "alpha", machines[0].Host)
+	assert.Equal(t, "10.1.2.231", machines[0].Address.String())
+	assert.DirExists(t, filepath.Join(folder, filepath.FromSlash(stack.GitOps.Path)))
+}
+
+func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
+	for _, wrong := range [][]string{{"Home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "more"}, {"home", "--nett", "x"}, {"--git", "x"}} {
+		code, folder, problems := newRepository(t, wrong...)
+		assert.Equal(t, usageError, code, wrong)
+		assert.NotEmpty(t, problems, wrong)
+		assert.NoDirExists(t, folder)
+	}
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("home", 0o750))
+	assert.Equal(t, refused, run("slipway new", []string{"home"}, new(bytes.Buffer), new(bytes.Buffer)))
+	assert.Empty(t, files(t, "home"))
+}
+
+// The module is this checkout, because the version in go.mod may have no release yet.
+func TestNew_TheProgramCompilesInAModuleOfItsOwn(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	code, folder, problems := newRepository(t, "home")
+	require.Equal(t, written, code, problems)
+	own, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	require.NoError(t, err)
+	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	_, requires, _ := strings.Cut(string(module), "\n\nrequire (")
+	text := string(own) + "\nrequire (" + requires + "\nreplace github.com/slipway-platform/slipway => " + root + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(text), 0o600))
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.sum"), sums, 0o600))
+	for _, args := range [][]string{{"vet", "."}, {"list", "-deps", "github.com/slipway-platform/slipway/cmd/slipway-probe"}} {
+		command := exec.CommandContext(t.Context(), "go", args...)
+		command.Dir = folder
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "go %s: %s", strings.Join(args, " "), out)
+	}
+}
