@@ -19,7 +19,7 @@ import (
 // files returns the paths of the credentials and of the stack's output gateSpec.
 func (r *rig) files(t *testing.T) (kubeconfig, talosconfig, spec string) {
 	t.Helper()
-	public, err := r.spec.Public()
+	public, err := health.Public(&r.spec)
 	require.NoError(t, err)
 	return saved(t, "kubeconfig", r.kube.Config), saved(t, "talosconfig", r.talos.Config), saved(t, "gate.json", public)
 }

@@ -136,7 +136,7 @@ func TestMesh_DoesNotWaitForAPeerThatNeverExisted(t *testing.T) {
 
 func (r *meshRig) public(t *testing.T) string {
 	t.Helper()
-	text, err := r.spec.Public()
+	text, err := health.Public(&r.spec)
 	require.NoError(t, err)
 	return saved(t, "mesh.json", text)
 }

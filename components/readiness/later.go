@@ -40,17 +40,9 @@ type LaterGate struct {
 // Leaves returns the resource that others wait for: the probe, which ends once the gate is open.
 func (g *LaterGate) Leaves() []pulumi.Resource { return slices.Clone(g.leaves) }
 
-// expected is a probe's spec S, by its pointer.
-type expected[S any] interface {
-	*S
-	probe.Spec
-	Public() (string, error)
-	SetTarget(health.Target)
-}
-
 // newLaterGate registers a gate of a type. Its probe runs on create, and again when what is declared, the credentials or anything in
 // Verifies changes, or a machine is replaced; never in a preview.
-func newLaterGate[S any, P expected[S]](
+func newLaterGate[S any, P health.Declared[S]](
 	ctx *pulumi.Context, token, subcommand, name string, args *LaterGateArgs[S], opts ...pulumi.ResourceOption,
 ) (*LaterGate, error) {
 	g := &LaterGate{}
@@ -74,14 +66,14 @@ func newLaterGate[S any, P expected[S]](
 }
 
 // declared returns the spec with a kubeconfig; "" means none.
-func declared[S any, P expected[S]](args *LaterGateArgs[S], kubeconfig string) P {
+func declared[S any, P health.Declared[S]](args *LaterGateArgs[S], kubeconfig string) P {
 	spec := args.Declared
 	P(&spec).SetTarget(args.Target(kubeconfig, args.Timeout))
 	return &spec
 }
 
 // public returns the spec without credentials, or every problem of the arguments.
-func public[S any, P expected[S]](args *LaterGateArgs[S]) (string, error) {
+func public[S any, P health.Declared[S]](args *LaterGateArgs[S]) (string, error) {
 	if args == nil {
 		return "", errors.New("args: are missing; pass LaterGateArgs")
 	}
@@ -89,6 +81,6 @@ func public[S any, P expected[S]](args *LaterGateArgs[S]) (string, error) {
 	if args.Timeout == 0 { // a negative one is a problem of the spec
 		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
 	}
-	text, err := declared[S, P](args, "").Public()
+	text, err := health.Public(declared[S, P](args, ""))
 	return text, errors.Join(append(problems, err)...)
 }

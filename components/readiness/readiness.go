@@ -101,7 +101,7 @@ func (a *ReadinessGateArgs) validate() error {
 	if a.Timeout == 0 { // a negative one is a problem of the spec
 		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
 	}
-	_, err := a.declared().Public()
+	_, err := health.Public(a.declared())
 	return errors.Join(append(problems, err)...)
 }
 
@@ -134,7 +134,7 @@ func (a *ReadinessGateArgs) installer() pulumi.StringOutput {
 
 // public returns the spec without credentials.
 func (a *ReadinessGateArgs) public() pulumi.StringOutput {
-	return a.installer().ApplyT(func(image string) (string, error) { return a.installed(image).Public() }).(pulumi.StringOutput)
+	return a.installer().ApplyT(func(image string) (string, error) { return health.Public(a.installed(image)) }).(pulumi.StringOutput)
 }
 
 // spec returns the probe's standard input, which contains the credentials.

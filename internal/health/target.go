@@ -57,3 +57,23 @@ func (t Target) ValidatePublic() error {
 	return errors.Join(probe.Required("cluster", t.Cluster, "give the cluster's name"),
 		probe.NotNegative("timeout", t.Timeout), probe.NotNegative("stableFor", t.StableFor))
 }
+
+// DropCredentials removes the credentials.
+func (t *Target) DropCredentials() { t.Kubeconfig = "" }
+
+// Declared is a spec S of which a stack has an output, by its pointer.
+type Declared[S any] interface {
+	*S
+	probe.Spec
+	SetTarget(target Target)
+	DropCredentials()
+	ValidatePublic() error
+	ValidateDeclared() error
+}
+
+// Public returns the JSON of a spec without its credentials: the stack's output that the probe's subcommand reads by --spec.
+func Public[S any, P Declared[S]](spec P) (string, error) {
+	public := *spec
+	P(&public).DropCredentials()
+	return probe.Public(&public, spec.ValidatePublic(), spec.ValidateDeclared())
+}

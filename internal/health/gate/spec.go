@@ -65,18 +65,14 @@ func (s *Spec) SetDefaults() {
 // Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
 	return errors.Join(s.Target.Validate(), probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
-		s.validateDeclared())
+		s.ValidateDeclared())
 }
 
-// Public returns the JSON of the spec without its credentials: the stack's output gateSpec, which `slipway-probe gate --spec` reads.
-func (s *Spec) Public() (string, error) {
-	public := *s
-	public.Kubeconfig, public.Talosconfig = "", ""
-	return probe.Public(&public, s.ValidatePublic(), s.validateDeclared())
-}
+// DropCredentials removes both credentials.
+func (s *Spec) DropCredentials() { s.Kubeconfig, s.Talosconfig = "", "" }
 
-// validateDeclared returns every problem of what is declared.
-func (s *Spec) validateDeclared() error {
+// ValidateDeclared returns every problem of what is declared.
+func (s *Spec) ValidateDeclared() error {
 	problems := append([]error{validateNodes(s.Nodes), own.Validate(s.Checks)}, validateOthers(s.Nodes, s.Others)...)
 	if s.Network != nil {
 		problems = append(problems, s.Network.validate()...)

@@ -45,7 +45,7 @@ func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
 func TestSpec_IsPublishedWithoutItsCredentials(t *testing.T) {
 	spec := declared()
 	spec.Kubeconfig, spec.Talosconfig = "SECRET", "SECRET"
-	text, err := spec.Public()
+	text, err := health.Public(spec)
 	require.NoError(t, err)
 	assert.NotContains(t, text, "SECRET")
 	assert.NotContains(t, text, "config\"")
@@ -55,6 +55,6 @@ func TestSpec_IsPublishedWithoutItsCredentials(t *testing.T) {
 	assert.Equal(t, spec, read)
 
 	spec.Nodes = nil
-	_, err = spec.Public()
+	_, err = health.Public(spec)
 	assert.ErrorContains(t, err, "nodes: is empty")
 }

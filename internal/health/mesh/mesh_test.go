@@ -435,7 +435,7 @@ func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
 	require.NoError(t, probe.Read(strings.NewReader(text), read))
 	assert.Equal(t, spec, read)
 
-	public, err := spec.Public()
+	public, err := health.Public(spec)
 	require.NoError(t, err)
 	assert.NotContains(t, public, "kubeconfig")
 }

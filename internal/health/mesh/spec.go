@@ -52,18 +52,11 @@ func (s *Spec) SetDefaults() {
 
 // Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
-	return errors.Join(s.Target.Validate(), s.validateDeclared())
+	return errors.Join(s.Target.Validate(), s.ValidateDeclared())
 }
 
-// Public returns the JSON of the spec without its credentials: the stack's output meshSpec, which `slipway-probe mesh --spec` reads.
-func (s *Spec) Public() (string, error) {
-	public := *s
-	public.Kubeconfig = ""
-	return probe.Public(&public, s.ValidatePublic(), s.validateDeclared())
-}
-
-// validateDeclared returns every problem of what is declared.
-func (s *Spec) validateDeclared() error {
+// ValidateDeclared returns every problem of what is declared.
+func (s *Spec) ValidateDeclared() error {
 	problems := validateCluster("", s.Name, s.ID, s.Address)
 	if len(s.Peers) == 0 {
 		problems = append(problems, errors.New("peers: is empty; name at least one other cluster"))

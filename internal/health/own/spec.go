@@ -16,16 +16,10 @@ type Spec struct {
 }
 
 // Validate returns every problem of the spec.
-func (s *Spec) Validate() error { return errors.Join(s.Target.Validate(), s.validateDeclared()) }
+func (s *Spec) Validate() error { return errors.Join(s.Target.Validate(), s.ValidateDeclared()) }
 
-// Public returns the JSON of the spec without its credentials: the stack's output checksSpec, which `slipway-probe checks --spec` reads.
-func (s *Spec) Public() (string, error) {
-	public := *s
-	public.Kubeconfig = ""
-	return probe.Public(&public, s.ValidatePublic(), s.validateDeclared())
-}
-
-func (s *Spec) validateDeclared() error {
+// ValidateDeclared returns every problem of what is declared.
+func (s *Spec) ValidateDeclared() error {
 	problems := []error{Validate(s.Checks)}
 	if len(s.Checks) == 0 {
 		problems = append(problems, errors.New("checks: is empty; declare at least one"))

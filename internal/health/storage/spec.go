@@ -47,18 +47,11 @@ func (s *Spec) SetDefaults() {
 
 // Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
-	return errors.Join(s.Target.Validate(), s.validateDeclared())
+	return errors.Join(s.Target.Validate(), s.ValidateDeclared())
 }
 
-// Public returns the JSON of the spec without its credentials: the stack's output storageSpec, which `slipway-probe storage --spec` reads.
-func (s *Spec) Public() (string, error) {
-	public := *s
-	public.Kubeconfig = ""
-	return probe.Public(&public, s.ValidatePublic(), s.validateDeclared())
-}
-
-// validateDeclared returns every problem of what is declared.
-func (s *Spec) validateDeclared() error {
+// ValidateDeclared returns every problem of what is declared.
+func (s *Spec) ValidateDeclared() error {
 	problems := []error{probe.NotNegative("attempt", s.Attempt)}
 	if len(s.Drivers)+len(s.Classes) == 0 {
 		problems = append(problems, errors.New("classes: is empty; name at least one StorageClass, or a driver in drivers"))

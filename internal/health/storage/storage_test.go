@@ -222,7 +222,7 @@ func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
 	read := new(Spec)
 	require.NoError(t, probe.Read(strings.NewReader(text), read))
 	assert.Equal(t, declared(), read)
-	public, err := declared().Public()
+	public, err := health.Public(declared())
 	require.NoError(t, err)
 	assert.NotContains(t, public, "kubeconfig")
 }
