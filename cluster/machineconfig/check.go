@@ -149,11 +149,8 @@ func (c model) checkMachine(n cluster.Machine) []finding {
 		return compared.differences()
 	}
 	for _, one := range differences(states[len(states)-1]) {
-		cause := len(states) - 1
-		for cause > 1 && slices.ContainsFunc(differences(states[cause-1]), one.samePart) {
-			cause--
-		}
-		found = append(found, states[cause].by.finding(strings.Join(one.path, "."), one.problem, one.remedy))
+		by, _ := cause(states, func(s state) bool { return slices.ContainsFunc(differences(s), one.samePart) })
+		found = append(found, by.finding(strings.Join(one.path, "."), one.problem, one.remedy))
 	}
 	found = append(found, badCredentials(states, time.Now())...)
 	found = append(found, invalid(states, found)...)
@@ -184,24 +181,24 @@ func applied(base state, patches []userPatch) (states []state, unusable []findin
 	return states, unusable
 }
 
+// cause returns the patch that has caused what is so in the last state; false if it is so without any patch.
+func cause(states []state, is func(state) bool) (by userPatch, caused bool) {
+	since := len(states) - 1
+	for since > 0 && is(states[since-1]) {
+		since--
+	}
+	return states[since].by, since > 0
+}
+
 // invalid returns what Talos's validation finds in the last configuration and not in the first, each for the patch that caused it. A
 // patch that is refused already is left out: Talos refuses it for the same reason.
 func invalid(states []state, refused []finding) []finding {
-	problems := validated(states[len(states)-1].full)
-	if len(problems) == 0 {
-		return nil
-	}
-	has := func(s state, problem error) bool {
-		return slices.ContainsFunc(validated(s.full), func(other error) bool { return other.Error() == problem.Error() })
-	}
 	var found []finding
-	for _, problem := range problems {
-		since := len(states) - 1
-		for since > 0 && has(states[since-1], problem) {
-			since--
-		}
-		user := states[since].by
-		if since > 0 && !slices.ContainsFunc(refused, func(f finding) bool { return f.by.id == user.id && f.Part != "" }) {
+	for _, problem := range validated(states[len(states)-1].full) {
+		user, caused := cause(states, func(s state) bool {
+			return slices.ContainsFunc(validated(s.full), func(other error) bool { return other.Error() == problem.Error() })
+		})
+		if caused && !slices.ContainsFunc(refused, func(f finding) bool { return f.by.id == user.id && f.Part != "" }) {
 			found = append(found, user.unusable(problem))
 		}
 	}

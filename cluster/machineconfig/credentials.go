@@ -276,19 +276,15 @@ func CheckCredentials(configuration string, now time.Time) (expired []string, er
 // badCredentials returns the credentials that patches have brought, and that Talos could not use, each for the patch that did. What belongs
 // to Slipway is refused already.
 func badCredentials(states []state, now time.Time) []finding {
-	has := func(s state, fault faultOfCredential) bool {
-		return slices.ContainsFunc(faultyCredentials(s.tree, now), func(other faultOfCredential) bool {
-			return slices.Equal(other.path, fault.path) && other.problem == fault.problem
-		})
-	}
 	var found []finding
 	for _, fault := range faultyCredentials(states[len(states)-1].tree, now) {
-		since := len(states) - 1
-		for since > 0 && has(states[since-1], fault) {
-			since--
-		}
-		if since > 0 && !isOwned(fault.path) {
-			found = append(found, states[since].by.finding(fault.text(), fault.problem, credentialRemedy))
+		by, caused := cause(states, func(s state) bool {
+			return slices.ContainsFunc(faultyCredentials(s.tree, now), func(other faultOfCredential) bool {
+				return slices.Equal(other.path, fault.path) && other.problem == fault.problem
+			})
+		})
+		if caused && !isOwned(fault.path) {
+			found = append(found, by.finding(fault.text(), fault.problem, credentialRemedy))
 		}
 	}
 	return found

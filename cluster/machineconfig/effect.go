@@ -114,32 +114,24 @@ func row(name, path string, needs Effect, only condition, reason string) part {
 // EffectOf returns what a node that runs a version of Talos needs for a change of its configuration, and the part of the configuration
 // that needs it. The part holds no value.
 func EffectOf(talos string, role cluster.Role, before, after config.Provider) (Effect, string, error) {
-	var texts [2]string
-	for i, full := range []config.Provider{before, after} {
-		docs, err := documents(full)
-		if err != nil {
-			return AtOnce, "", err
-		}
-		texts[i], _ = Lines(docs)
+	was, is, err := bothDocuments(before, after)
+	if err != nil {
+		return AtOnce, "", err
 	}
-	effect, what := EffectOfLines(talos, role, texts[0], texts[1])
+	former, _ := Lines(was)
+	later, _ := Lines(is)
+	effect, what := EffectOfLines(talos, role, former, later)
 	return effect, what, nil
 }
 
 // EffectOfLines does the same for configurations that are written as Lines writes them.
 func EffectOfLines(talos string, role cluster.Role, before, after string) (Effect, string) {
 	change := changed{talos: talos, role: role, before: valuesOf(before), after: valuesOf(after)}
-	paths := map[string]bool{}
-	for _, values := range []map[string]string{change.before, change.after} {
-		for path := range values {
-			paths[path] = change.before[path] != change.after[path]
-		}
-	}
+	paths := maps.Clone(change.before)
+	maps.Copy(paths, change.after)
+	maps.DeleteFunc(paths, func(path, _ string) bool { return change.before[path] == change.after[path] })
 	most, what := AtOnce, ""
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if !paths[path] {
-			continue
-		}
 		if effect, name := change.effect(path); effect > most {
 			most, what = effect, name
 		}

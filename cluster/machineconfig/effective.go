@@ -56,15 +56,16 @@ func assembled(c model, n cluster.Machine) (map[string]any, error) {
 
 // Same reports whether two configurations say the same, however they are written.
 func Same(one, other config.Provider) (bool, error) {
-	var trees [2]map[string]any
-	for i, full := range []config.Provider{one, other} {
-		docs, err := documents(full)
-		if err != nil {
-			return false, err
-		}
-		trees[i] = docs
+	former, later, err := bothDocuments(one, other)
+	return err == nil && reflect.DeepEqual(former, later), err
+}
+
+// bothDocuments takes two configurations apart.
+func bothDocuments(before, after config.Provider) (was, is map[string]any, err error) {
+	if was, err = documents(before); err == nil {
+		is, err = documents(after)
 	}
-	return reflect.DeepEqual(trees[0], trees[1]), nil
+	return was, is, err
 }
 
 // documents takes a configuration apart. The result has machine and cluster at its top, and the further documents by kind and

@@ -168,20 +168,13 @@ func stateWith(resources []resource.Resource) cosi.State {
 	return state
 }
 
-const removedRemedy = "remove it"
-
-// removedIn returns what the declared Kubernetes does not have any more of the last configuration, each for the patch that caused it.
+// removedIn returns what the declared Kubernetes does not have any more of the last configuration, each for the patch that caused it. What
+// no patch has caused is in talos.kubelet.extraArgs.
 func (c model) removedIn(states []state) (found []finding) {
-	has := func(s state, one removal) bool {
-		return slices.Contains(arguedBy(s.full).removedBy(c.Kubernetes.Version), one)
-	}
-	for _, one := range arguedBy(states[len(states)-1].full).removedBy(c.Kubernetes.Version) {
-		since := len(states) - 1
-		for since > 0 && has(states[since-1], one) {
-			since--
-		}
-		if since > 0 { // what no patch has caused is in talos.kubelet.extraArgs
-			found = append(found, states[since].by.finding(one.part, one.problem, removedRemedy))
+	of := func(s state) []removal { return arguedBy(s.full).removedBy(c.Kubernetes.Version) }
+	for _, one := range of(states[len(states)-1]) {
+		if by, caused := cause(states, func(s state) bool { return slices.Contains(of(s), one) }); caused {
+			found = append(found, by.finding(one.part, one.problem, removeIt))
 		}
 	}
 	return found
@@ -199,7 +192,7 @@ func (c model) removedKubeletFlags() (violations []Violation) {
 	for _, one := range given.removedBy(c.Kubernetes.Version) {
 		flag := strings.TrimPrefix(one.part, "machine.kubelet.extraArgs.")
 		violations = append(violations, Violation{
-			Patch: cluster.EntryPath("talos.kubelet.extraArgs", flag), Problem: one.problem, Remedy: removedRemedy,
+			Patch: cluster.EntryPath("talos.kubelet.extraArgs", flag), Problem: one.problem, Remedy: removeIt,
 		})
 	}
 	return violations
