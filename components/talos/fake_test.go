@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // calm is a healthy cluster. Its machines do what effects says for a changed configuration, until they have booted with it.
@@ -49,23 +50,23 @@ func (c *calm) with(change func()) {
 }
 
 func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) {
-	etcd := turn.Service{State: "Running", Known: true, Healthy: true}
+	etcd := talosapi.Service{State: "Running", Known: true, Healthy: true}
 	if c.unbootstraps {
-		etcd = turn.Service{State: "Preparing"}
+		etcd = talosapi.Service{State: "Preparing"}
 	}
-	services := map[string]turn.Service{"etcd": etcd}
+	services := map[string]talosapi.Service{"etcd": etcd}
 	if c.sick {
-		services["kubelet"] = turn.Service{State: "Waiting"}
+		services["kubelet"] = talosapi.Service{State: "Waiting"}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return turn.Machine{Boot: fmt.Sprint(1 + c.boots[node.Name]), Stage: "running", Services: services}, c.silent
 }
 
-func (c *calm) Members(context.Context, turn.Node) (members []turn.Member, err error) {
+func (c *calm) Members(context.Context, turn.Node) (members []talosapi.Member, err error) {
 	for i, node := range c.nodes {
 		if node.Role == cluster.ControlPlane {
-			members = append(members, turn.Member{ID: uint64(i), Name: node.Name})
+			members = append(members, talosapi.Member{ID: uint64(i), Name: node.Name})
 		}
 	}
 	return members, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -293,7 +294,7 @@ func TestConfigures_WhatMayMendANodeWaitsForNoOther(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []bool{true, true, one.unready}, []bool{takes, change.Quiet, change.Unready}, name)
 		assert.Equal(t, one.awaits, change.Awaits, name)
-		healthy := turn.Machine{Services: map[string]turn.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}}
+		healthy := turn.Machine{Services: map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}}
 		problem, err := change.Check(t.Context(), "", healthy, turn.KubeNode{})
 		require.NoError(t, err)
 		assert.Equal(t, one.on.static != "" && one.on.effects == live.RestartsPods, problem != "", name)

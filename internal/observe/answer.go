@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 const (
@@ -170,13 +171,13 @@ func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
 func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
 	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": q.Object,
 		"involvedObject.name": q.Name}.AsSelector().String()
-	list, err := k.Objects.Resource(eventsKind).Namespace(q.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 100})
+	list, err := k.Objects.Resource(kubeapi.Events).Namespace(q.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 100})
 	if err != nil {
 		return nil
 	}
 	var events []corev1.Event
 	for i := range list.Items {
-		if event, err := typed[corev1.Event](&list.Items[i]); err == nil {
+		if event, err := kubeapi.Typed[corev1.Event](&list.Items[i]); err == nil {
 			events = append(events, event)
 		}
 	}

@@ -11,13 +11,14 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // Nodes returns the registered nodes as if they were declared. Its error names every node that has no address.
 func (k *Kube) Nodes(ctx context.Context) ([]gate.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	list, err := k.Objects.Resource(nodesKind).List(ctx, metav1.ListOptions{})
+	list, err := k.Objects.Resource(kubeapi.Nodes).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (k *Kube) ClusterUID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for {
-		list, err := k.Objects.Resource(namespacesKind).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem})
+		list, err := k.Objects.Resource(kubeapi.Namespaces).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem})
 		if err == nil && len(list.Items) == 1 {
 			return string(list.Items[0].GetUID()), nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // ExternalSecrets reads what the checks of package externalsecrets judge. It only lists and watches objects.
@@ -34,7 +35,7 @@ func (e *ExternalSecrets) Watch(ctx context.Context) {
 		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Stores })
 	keep(w, externalSecretsKind("externalsecrets", e.spec.Namespace, e.spec.ExternalSecret), plain(externalSecretsObject),
 		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Secrets })
-	keep(w, kind{GroupVersionResource: eventsKind}, plain(warning),
+	keep(w, kind{GroupVersionResource: kubeapi.Events}, plain(warning),
 		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Warnings })
 }
 
@@ -53,14 +54,14 @@ func externalSecretsObject(object *unstructured.Unstructured) (externalsecrets.O
 		generation, _, _ := strings.Cut(synced, "-")
 		seen.Current = generation == strconv.FormatInt(object.GetGeneration(), 10)
 	}
-	ready := conditionOf(object, "Ready")
-	seen.Ready, seen.Reason, seen.Message = ready.status, ready.reason, secrecy.Line(firstLine(ready.message))
+	ready := kubeapi.ConditionOf(object.Object, "Ready")
+	seen.Ready, seen.Reason, seen.Message = ready.Status, ready.Reason, secrecy.Line(firstLine(ready.Message))
 	return seen, nil
 }
 
 // warning reads an event. An event that is no warning has no text.
 func warning(object *unstructured.Unstructured) (externalsecrets.Warning, error) {
-	event, err := typed[corev1.Event](object)
+	event, err := kubeapi.Typed[corev1.Event](object)
 	if err != nil || event.Type != corev1.EventTypeWarning {
 		return externalsecrets.Warning{}, err
 	}

@@ -11,16 +11,10 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/own"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 var (
-	namespacesKind   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	nodesKind        = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	podsKind         = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	eventsKind       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	configMapsKind   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	daemonSetsKind   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
-	deploymentsKind  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	serviceCIDRsKind = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs"}
 	ciliumNodesKind  = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
 )
@@ -49,7 +43,7 @@ func (g *Gate) Watch(ctx context.Context) {
 	w.Go(func() {
 		g.kube.watchReadiness(ctx, func(api gate.APIServer) { g.update(func(c *gate.Cluster) { c.API = api }) })
 	})
-	keep(w, kind{GroupVersionResource: nodesKind}, kubeNode, func(c *gate.Cluster) *health.Seen[gate.Node] { return &c.Nodes })
+	keep(w, kind{GroupVersionResource: kubeapi.Nodes}, kubeNode, func(c *gate.Cluster) *health.Seen[gate.Node] { return &c.Nodes })
 	if g.spec.Network != nil {
 		keep(w, kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR),
 			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Services })
@@ -74,13 +68,13 @@ func (g *Gate) watchCilium(w *watches[gate.Cluster]) {
 	of := func(resource schema.GroupVersionResource, labels string) kind {
 		return kind{GroupVersionResource: resource, Namespace: g.spec.Cilium.Namespace, Labels: labels}
 	}
-	keep(w, of(podsKind, cluster.CiliumAgentSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Agents })
-	keep(w, of(podsKind, gate.OperatorSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Operators })
-	keep(w, of(daemonSetsKind, cluster.CiliumAgentSelector), plain(workload),
+	keep(w, of(kubeapi.Pods, cluster.CiliumAgentSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Agents })
+	keep(w, of(kubeapi.Pods, gate.OperatorSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Operators })
+	keep(w, of(kubeapi.DaemonSets, cluster.CiliumAgentSelector), plain(workload),
 		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.AgentSets })
-	keep(w, of(deploymentsKind, gate.OperatorSelector), plain(workload),
+	keep(w, of(kubeapi.Deployments, gate.OperatorSelector), plain(workload),
 		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.Operator })
-	config := of(configMapsKind, "")
+	config := of(kubeapi.ConfigMaps, "")
 	config.Name = "cilium-config"
 	keep(w, config, plain(settings), func(c *gate.Cluster) *health.Seen[gate.Settings] { return &c.Config })
 	if g.spec.Network != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/flux/handover"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // Handover reads what the checks of package handover judge. It only lists and watches objects.
@@ -56,13 +57,13 @@ func (h *Handover) Watch(ctx context.Context) {
 	// What runs in the cluster is read, because a Kustomization that is not Ready may wait for any of it.
 	sets := make([]health.Seen[kube.Workload], len(kube.Kinds))
 	for i, name := range kube.Kinds {
-		of := kind{GroupVersionResource: workloadKinds[name]}
+		of := kind{GroupVersionResource: kubeapi.Workloads[name]}
 		follow(w, of, plain(workload), func(f *handover.Cluster, seen health.Seen[kube.Workload]) {
 			sets[i] = seen
 			f.Workloads = joined(sets)
 		})
 	}
-	keep(w, kind{GroupVersionResource: podsKind}, kubePod, func(f *handover.Cluster) *health.Seen[kube.Pod] { return &f.Pods })
+	keep(w, kind{GroupVersionResource: kubeapi.Pods}, kubePod, func(f *handover.Cluster) *health.Seen[kube.Pod] { return &f.Pods })
 }
 
 // joined returns all objects of several kinds, which have been read if each kind has.
@@ -101,13 +102,13 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 		seen.Source = text("spec", "sourceRef", "kind") + " " + cmp.Or(text("spec", "sourceRef", "namespace"), seen.Namespace) + "/" + name
 	}
 	seen.DependsOn = dependencies(object)
-	ready, reconciling := conditionOf(object, "Ready"), conditionOf(object, "Reconciling")
-	seen.Ready, seen.Reason, seen.Message = ready.status, ready.reason, oneLine(ready.message)
-	if seen.Ready == "Unknown" && reconciling.status == "True" && reconciling.message != "" {
-		seen.Message = oneLine(reconciling.message) // says what is being done, not only that something is
+	ready, reconciling := kubeapi.ConditionOf(object.Object, "Ready"), kubeapi.ConditionOf(object.Object, "Reconciling")
+	seen.Ready, seen.Reason, seen.Message = ready.Status, ready.Reason, oneLine(ready.Message)
+	if seen.Ready == "Unknown" && reconciling.Status == "True" && reconciling.Message != "" {
+		seen.Message = oneLine(reconciling.Message) // says what is being done, not only that something is
 	}
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	observed = max(observed, ready.generation)
+	observed = max(observed, ready.Generation)
 	request := object.GetAnnotations()["reconcile.fluxcd.io/requestedAt"]
 	handled := request == "" || request == text("status", "lastHandledReconcileAt")
 	seen.Current = handled && (observed >= object.GetGeneration() || observed == 0 && seen.Ready != "")
@@ -115,12 +116,12 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 		// No controller sets conditions of such a repository: it only has a URL that HelmReleases refer to.
 		seen.Current, seen.Ready = true, "True"
 	}
-	for _, entry := range entries(object, "status", "inventory", "entries") {
+	for _, entry := range kubeapi.Entries(object.Object, "status", "inventory", "entries") {
 		id, _ := entry["id"].(string)
 		if title := inventoryTitle(id); title != "" {
 			seen.Inventory = append(seen.Inventory, title)
 		}
-		if parts := strings.Split(id, "_"); len(parts) == 4 && parts[2] == "apps" && workloadKinds[parts[3]].Resource != "" {
+		if parts := strings.Split(id, "_"); len(parts) == 4 && parts[2] == "apps" && kubeapi.Workloads[parts[3]].Resource != "" {
 			seen.Workloads = append(seen.Workloads, parts[3]+" "+parts[0]+"/"+parts[1])
 		}
 	}
@@ -129,7 +130,7 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 
 // dependencies returns the titles of what an object declares as its dependencies, which are of its own kind.
 func dependencies(object *unstructured.Unstructured) (titles []string) {
-	for _, entry := range entries(object, "spec", "dependsOn") {
+	for _, entry := range kubeapi.Entries(object.Object, "spec", "dependsOn") {
 		name, _ := entry["name"].(string)
 		namespace, _ := entry["namespace"].(string)
 		titles = append(titles, object.GetKind()+" "+cmp.Or(namespace, object.GetNamespace())+"/"+name)

@@ -18,9 +18,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
-
-var servicesKind = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 
 // addressEvery is how often an address that does not answer is tried again: the server behind it takes seconds at least to come up.
 const addressEvery = time.Second
@@ -51,10 +50,10 @@ func (m *Mesh) Watch(ctx context.Context) {
 		return kind{GroupVersionResource: of, Namespace: m.spec.Namespace, Name: mesh.ServerName}
 	}
 	labelled := func(labels string) kind {
-		return kind{GroupVersionResource: podsKind, Namespace: m.spec.Namespace, Labels: labels}
+		return kind{GroupVersionResource: kubeapi.Pods, Namespace: m.spec.Namespace, Labels: labels}
 	}
-	keep(w, named(servicesKind), plain(meshService), func(seen *mesh.Cluster) *health.Seen[mesh.Service] { return &seen.Services })
-	keep(w, named(deploymentsKind), plain(workload), func(seen *mesh.Cluster) *health.Seen[kube.Workload] { return &seen.Servers })
+	keep(w, named(kubeapi.Services), plain(meshService), func(seen *mesh.Cluster) *health.Seen[mesh.Service] { return &seen.Services })
+	keep(w, named(kubeapi.Deployments), plain(workload), func(seen *mesh.Cluster) *health.Seen[kube.Workload] { return &seen.Servers })
 	keep(w, labelled(mesh.ServerSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Pods })
 	keep(w, labelled(cluster.CiliumAgentSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Agents })
 	for _, one := range m.askers {
@@ -201,7 +200,7 @@ func meshReport(clusters []remoteCluster, controllers []controllerStatus, err er
 
 // meshService reads the Service of the mesh API server.
 func meshService(object *unstructured.Unstructured) (mesh.Service, error) {
-	service, err := typed[corev1.Service](object)
+	service, err := kubeapi.Typed[corev1.Service](object)
 	if err != nil {
 		return mesh.Service{}, err
 	}

@@ -10,21 +10,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
-func typed[T any](object *unstructured.Unstructured) (T, error) {
-	var into T
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
-	return into, err
-}
-
 func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, error) {
-	node, err := typed[corev1.Node](object)
+	node, err := kubeapi.Typed[corev1.Node](object)
 	if err != nil {
 		return gate.Node{}, err
 	}
@@ -52,7 +46,9 @@ func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, 
 	}
 	for _, address := range node.Status.Addresses {
 		if address.Type == corev1.NodeInternalIP {
-			seen.Addresses = appendAddress(seen.Addresses, address.Address)
+			if ip, err := netip.ParseAddr(address.Address); err == nil { // none is the name of a host
+				seen.Addresses = append(seen.Addresses, ip)
+			}
 		}
 	}
 	seen.PodCIDRs, err = prefixes(node.Spec.PodCIDRs)
@@ -67,7 +63,7 @@ func lostBefore(node corev1.Node, ready corev1.NodeCondition, now time.Time) boo
 }
 
 func kubePod(before *kube.Pod, object *unstructured.Unstructured) (kube.Pod, error) {
-	pod, err := typed[corev1.Pod](object)
+	pod, err := kubeapi.Typed[corev1.Pod](object)
 	if err != nil {
 		return kube.Pod{}, err
 	}
@@ -164,40 +160,10 @@ func workload(object *unstructured.Unstructured) (kube.Workload, error) {
 
 // replicaFailure returns the message of the condition ReplicaFailure: why a Deployment cannot create pods. "" without it.
 func replicaFailure(object *unstructured.Unstructured) string {
-	if failure := conditionOf(object, "ReplicaFailure"); failure.status == "True" {
-		return firstLine(failure.message)
+	if failure := kubeapi.ConditionOf(object.Object, "ReplicaFailure"); failure.Status == "True" {
+		return firstLine(failure.Message)
 	}
 	return ""
-}
-
-// condition is a condition in the status of an object.
-type condition struct {
-	status, reason, message string
-	generation              int64 // that it is about; 0 if it does not say
-}
-
-// conditionOf returns a condition of an object; the zero value if it has none of the kind.
-func conditionOf(object *unstructured.Unstructured, kind string) (found condition) {
-	for _, entry := range entries(object, "status", "conditions") {
-		if entry["type"] == kind {
-			found.status, _ = entry["status"].(string)
-			found.reason, _ = entry["reason"].(string)
-			found.message, _ = entry["message"].(string)
-			found.generation, _ = entry["observedGeneration"].(int64)
-		}
-	}
-	return found
-}
-
-// entries returns a list of an object whose entries are objects.
-func entries(object *unstructured.Unstructured, path ...string) (all []map[string]any) {
-	list, _, _ := unstructured.NestedSlice(object.Object, path...)
-	for _, entry := range list {
-		if fields, is := entry.(map[string]any); is {
-			all = append(all, fields)
-		}
-	}
-	return all
 }
 
 // settings reads a ConfigMap.
@@ -236,12 +202,4 @@ func prefixes(texts []string) ([]netip.Prefix, error) {
 		read = append(read, prefix.Masked())
 	}
 	return read, nil
-}
-
-// appendAddress appends an address, unless the text is none, as the name of a host is.
-func appendAddress(addresses []netip.Addr, text string) []netip.Addr {
-	if address, err := netip.ParseAddr(text); err == nil {
-		return append(addresses, address)
-	}
-	return addresses
 }

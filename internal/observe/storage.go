@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/health/storage"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 var (
@@ -40,7 +41,7 @@ func (s *Storage) Watch(ctx context.Context) {
 	if c := s.spec.Connection; c != nil {
 		keep(w, externalSecretsKind("externalsecrets", c.Namespace, c.ExternalSecret), plain(externalSecretsObject),
 			func(seen *storage.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Connection.Secrets })
-		keep(w, kind{GroupVersionResource: eventsKind, Namespace: c.Namespace}, plain(warning),
+		keep(w, kind{GroupVersionResource: kubeapi.Events, Namespace: c.Namespace}, plain(warning),
 			func(seen *storage.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Connection.Warnings })
 	}
 	for _, class := range s.spec.Classes {
@@ -50,7 +51,7 @@ func (s *Storage) Watch(ctx context.Context) {
 
 // csiNode reads a CSINode.
 func csiNode(object *unstructured.Unstructured) (storage.Node, error) {
-	node, err := typed[storagev1.CSINode](object)
+	node, err := kubeapi.Typed[storagev1.CSINode](object)
 	seen := storage.Node{Name: object.GetName()}
 	for _, driver := range node.Spec.Drivers {
 		seen.Drivers = append(seen.Drivers, driver.Name)
@@ -61,7 +62,7 @@ func csiNode(object *unstructured.Unstructured) (storage.Node, error) {
 
 // storageClass reads a StorageClass.
 func storageClass(object *unstructured.Unstructured) (storage.Class, error) {
-	class, err := typed[storagev1.StorageClass](object)
+	class, err := kubeapi.Typed[storagev1.StorageClass](object)
 	retain := class.ReclaimPolicy != nil && *class.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 	return storage.Class{Name: object.GetName(), Driver: class.Provisioner, Retain: retain}, err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/storage"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 var (
@@ -171,7 +172,7 @@ func (a *attempt) ended(ctx context.Context, volume *string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	pods, err := a.list(ctx, podsKind, storage.Namespace, of)
+	pods, err := a.list(ctx, kubeapi.Pods, storage.Namespace, of)
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +180,7 @@ func (a *attempt) ended(ctx context.Context, volume *string) (bool, error) {
 		return false, final{errors.New("somebody has deleted the Job")}
 	}
 	for i := range claims {
-		claim, err := typed[corev1.PersistentVolumeClaim](&claims[i])
+		claim, err := kubeapi.Typed[corev1.PersistentVolumeClaim](&claims[i])
 		if err != nil {
 			return false, err
 		}
@@ -192,7 +193,7 @@ func (a *attempt) ended(ctx context.Context, volume *string) (bool, error) {
 		}
 		a.state.Pod = seen.Name
 	}
-	job, err := typed[batchv1.Job](&jobs[0])
+	job, err := kubeapi.Typed[batchv1.Job](&jobs[0])
 	if err != nil {
 		return false, err
 	}
@@ -247,7 +248,7 @@ func failure(pod kube.Pod, condition batchv1.JobCondition) string {
 
 // gone deletes the Job, and reports whether nothing of it is left. Its pod goes with it, and the claim with the pod.
 func (a *attempt) gone(ctx context.Context) (bool, error) {
-	for _, resource := range []schema.GroupVersionResource{jobsKind, podsKind, claimsKind} {
+	for _, resource := range []schema.GroupVersionResource{jobsKind, kubeapi.Pods, claimsKind} {
 		left, err := a.list(ctx, resource, storage.Namespace, metav1.ListOptions{LabelSelector: a.label})
 		if err != nil {
 			return false, err
@@ -309,9 +310,9 @@ func (a *attempt) image(ctx context.Context) (image string, err error) {
 		return a.spec.Image, nil
 	}
 	err = a.until(ctx, func() (bool, error) {
-		sets, err := a.list(ctx, daemonSetsKind, "", metav1.ListOptions{LabelSelector: cluster.CiliumAgentSelector})
+		sets, err := a.list(ctx, kubeapi.DaemonSets, "", metav1.ListOptions{LabelSelector: cluster.CiliumAgentSelector})
 		for i := range sets {
-			for _, container := range entries(&sets[i], "spec", "template", "spec", "containers") {
+			for _, container := range kubeapi.Entries(sets[i].Object, "spec", "template", "spec", "containers") {
 				if container["name"] == cluster.CiliumAgentContainer {
 					image, _ = container["image"].(string)
 				}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -85,20 +84,10 @@ func (t *Talos) watchServices(ctx context.Context, node gate.Machine, events cha
 	return err
 }
 
-func (t *Talos) services(ctx context.Context, node gate.Machine) (map[string]gate.Service, error) {
+func (t *Talos) services(ctx context.Context, node gate.Machine) (map[string]talosapi.Service, error) {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
-	found, err := talosapi.Services(ctx, t.client)
-	if err != nil {
-		return nil, err
-	}
-	services := map[string]gate.Service{}
-	for id, one := range found {
-		services[id] = gate.Service{
-			State: one.State, Known: one.Known, Healthy: one.Healthy, HealthError: one.HealthError, LastEvent: one.Message,
-		}
-	}
-	return services, nil
+	return talosapi.Services(ctx, t.client)
 }
 
 // etcd asks a control plane for members, status and alarms of etcd. If the members cannot be listed, etcd does not run and the rest is not
@@ -106,23 +95,11 @@ func (t *Talos) services(ctx context.Context, node gate.Machine) (map[string]gat
 func (t *Talos) etcd(ctx context.Context, node gate.Machine) gate.Etcd {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
-	seen := gate.Etcd{Asked: true}
-	members, err := t.client.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{})
+	members, err := talosapi.Members(ctx, t.client)
 	if err != nil {
-		seen.Err = broken(err)
-		return seen
+		return gate.Etcd{Asked: true, Err: broken(err)}
 	}
-	for _, message := range members.GetMessages() {
-		for _, member := range message.GetMembers() {
-			found := gate.EtcdMember{Name: member.GetHostname(), ID: member.GetId(), Learner: member.GetIsLearner()}
-			for _, peer := range member.GetPeerUrls() {
-				if u, err := url.Parse(peer); err == nil {
-					found.Hosts = appendAddress(found.Hosts, u.Hostname())
-				}
-			}
-			seen.Members = append(seen.Members, found)
-		}
-	}
+	seen := gate.Etcd{Asked: true, Members: members}
 	status, err := t.client.EtcdStatus(ctx)
 	if err != nil {
 		seen.StatusErr = broken(err)

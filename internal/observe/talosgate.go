@@ -152,7 +152,7 @@ func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reache
 	n.mu.Lock()
 	first := n.asked[node.Name].IsZero()
 	n.mu.Unlock()
-	var services map[string]gate.Service
+	var services map[string]talosapi.Service
 	err := asked(ctx, first, func() (err error) {
 		services, err = n.talos.services(ctx, node)
 		return err
@@ -173,7 +173,7 @@ func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reache
 		}
 	})
 	for _, service := range services {
-		if service.State != "Running" || service.Known && !service.Healthy {
+		if service.Sick() {
 			return true, false
 		}
 	}
@@ -204,7 +204,7 @@ func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine, first bool)
 			controlPlanes++
 		}
 	}
-	unfinished := slices.ContainsFunc(etcd.Members, func(m gate.EtcdMember) bool { return m.Learner || m.Name == "" })
+	unfinished := slices.ContainsFunc(etcd.Members, func(m talosapi.Member) bool { return m.Learner || m.Name == "" })
 	healthy := etcd.Err == nil && etcd.StatusErr == nil && etcd.Leader != 0 && len(etcd.Alarms) == 0
 	return healthy && len(etcd.Members) == controlPlanes && !unfinished
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 
@@ -25,7 +26,7 @@ func watchNodes(t *testing.T, fake *fakecluster.Kube, kubeconfig string) (*Kube,
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		watchAll(ctx, kube, kind{GroupVersionResource: nodesKind}, kubeNode, func(s health.Seen[gate.Node]) { seen <- s })
+		watchAll(ctx, kube, kind{GroupVersionResource: kubeapi.Nodes}, kubeNode, func(s health.Seen[gate.Node]) { seen <- s })
 	}()
 	t.Cleanup(func() {
 		stop()

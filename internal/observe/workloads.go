@@ -12,14 +12,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
-
-var statefulSetsKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
-
-// workloadKinds are the resources of kube.Kinds.
-var workloadKinds = map[string]schema.GroupVersionResource{
-	"Deployment": deploymentsKind, "StatefulSet": statefulSetsKind, "DaemonSet": daemonSetsKind,
-}
 
 // Workloads reads what the checks of package workloads judge. It changes nothing: samples are sent as dry runs.
 type Workloads struct {
@@ -60,12 +54,12 @@ func (w *Workloads) Watch(ctx context.Context) {
 		namespaces[release.Namespace] = true
 	}
 	for namespace := range namespaces {
-		for name, resource := range workloadKinds {
+		for name, resource := range kubeapi.Workloads {
 			at := workloads.Place{Kind: name, Namespace: namespace}
 			follow(all, kind{GroupVersionResource: resource, Namespace: namespace}, plain(workload),
 				func(seen *workloads.Cluster, sets health.Seen[kube.Workload]) { put(&seen.Sets, at, sets) })
 		}
-		follow(all, kind{GroupVersionResource: podsKind, Namespace: namespace}, kubePod,
+		follow(all, kind{GroupVersionResource: kubeapi.Pods, Namespace: namespace}, kubePod,
 			func(seen *workloads.Cluster, pods health.Seen[kube.Pod]) { put(&seen.Pods, namespace, pods) })
 	}
 	for _, one := range w.samples {
@@ -84,9 +78,9 @@ func (w *Workloads) Watch(ctx context.Context) {
 func acted(condition string) func(*unstructured.Unstructured) (workloads.Acted, error) {
 	return func(object *unstructured.Unstructured) (workloads.Acted, error) {
 		observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-		found := conditionOf(object, condition)
+		found := kubeapi.ConditionOf(object.Object, condition)
 		return workloads.Acted{
-			Current: observed == object.GetGeneration(), Status: found.status, Message: secrecy.Line(firstLine(found.message)),
+			Current: observed == object.GetGeneration(), Status: found.Status, Message: secrecy.Line(firstLine(found.Message)),
 		}, nil
 	}
 }

@@ -21,6 +21,15 @@ type Service struct {
 	Message        string    // of its newest event; Talos's words
 }
 
+// Running is the State of a service that runs.
+const Running = "Running"
+
+// Well reports whether the service runs and its health check passes.
+func (s Service) Well() bool { return s.State == Running && s.Known && s.Healthy }
+
+// Sick reports whether the service does not run, or its health check fails. One that was not checked yet is not sick.
+func (s Service) Sick() bool { return s.State != Running || s.Known && !s.Healthy }
+
 // Services asks a node for its services, by their ids. The context may name the node.
 func Services(ctx context.Context, node *client.Client) (map[string]Service, error) {
 	reply, err := node.ServiceList(ctx)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // applier is a kind of object from which Flux applies other objects, and removes them again when it is deleted.
@@ -105,15 +106,9 @@ func newObject(of applier, u *unstructured.Unstructured) object {
 
 // readiness returns the Ready condition of an object in words.
 func readiness(u *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, entry := range conditions {
-		condition, _ := entry.(map[string]any)
-		text := func(key string) string { s, _ := condition[key].(string); return strings.Join(strings.Fields(s), " ") }
-		if text("type") == "Ready" {
-			return health.NotReady(text("status"), text("reason"), secrecy.Line(text("message")))
-		}
-	}
-	return health.NotReady("", "", "")
+	ready := kubeapi.ConditionOf(u.Object, "Ready")
+	plain := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	return health.NotReady(ready.Status, plain(ready.Reason), secrecy.Line(plain(ready.Message)))
 }
 
 // state says what an object that is still there does.

@@ -106,7 +106,7 @@ func (seen *Cluster) nodeDown(want Machine) string {
 // kubeletDown returns that Talos reports the node's kubelet as not running; "" if it runs, or if that is unknown.
 func (seen *Cluster) kubeletDown(want Machine) string {
 	talos := seen.Talos[want.Name]
-	if talos.Asked && talos.Err == nil && !talos.Services["kubelet"].healthy() {
+	if talos.Asked && talos.Err == nil && !talos.Services["kubelet"].Well() {
 		return "the kubelet of " + want.Name + " does not run"
 	}
 	return ""

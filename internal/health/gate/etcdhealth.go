@@ -22,7 +22,7 @@ var etcdHealth = check{
 				followers[etcd.Leader]++
 			}
 			for _, member := range etcd.Members {
-				names[member.ID] = member.title()
+				names[member.ID] = member.Title()
 			}
 		}
 		return eachTalos(spec.controlPlanes(), seen, func(node Machine, talos TalosNode) health.Result {
@@ -37,7 +37,7 @@ func memberHealth(node Machine, talos TalosNode, followers map[uint64]int, names
 	switch {
 	case !talos.Asked || !etcd.Asked:
 		return health.NotSeen(node.Name, "etcd status")
-	case !talos.Services["etcd"].healthy():
+	case !talos.Services["etcd"].Well():
 		return health.Block(node.Name, "its etcd does not run")
 	case etcd.StatusErr != nil:
 		return health.Unreadable(node.Name, "the status of its member", etcd.StatusErr)

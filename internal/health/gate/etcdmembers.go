@@ -3,31 +3,23 @@ package gate
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Etcd is what a control plane says of etcd.
 type Etcd struct {
 	Asked   bool
 	Err     *health.Broken // members cannot be listed
-	Members []EtcdMember
+	Members []talosapi.Member
 
 	StatusErr *health.Broken // its own member's status cannot be read
 	Leader    uint64         // member id of the leader it follows, 0 without one
 	Errors    []string
 	Alarms    []string // as etcd names them, with the member, e.g. "NOSPACE of member 8e9e05c52164694d"
-}
-
-// EtcdMember is a member as one control plane lists it.
-type EtcdMember struct {
-	Name    string // "" before the member has started for the first time
-	ID      uint64
-	Learner bool
-	Hosts   []netip.Addr // of its peer URLs
 }
 
 // EtcdMembersName is the name of the check whose results tell, for each declared control plane, whether it is a member of etcd.
@@ -48,7 +40,7 @@ var etcdMembers = check{
 			results = append(results, memberResult(node, lists, seen))
 		}
 		for _, member := range undeclaredMembers(spec, lists) {
-			result := health.Fail(member.title(), "is a member of etcd and no declared control plane")
+			result := health.Fail(member.Title(), "is a member of etcd and no declared control plane")
 			result.Command = "talosctl -n " + lists[0].node.Address.String() + " etcd members"
 			results = append(results, result)
 		}
@@ -59,7 +51,7 @@ var etcdMembers = check{
 // memberList is the list of members of one control plane.
 type memberList struct {
 	node    Machine
-	members []EtcdMember
+	members []talosapi.Member
 }
 
 // memberLists returns the lists that could be read, and results about those that could not.
@@ -73,7 +65,7 @@ func memberLists(spec *Spec, seen *Cluster) (lists []memberList, results []healt
 			notAsked = true
 		case talos.Etcd.Err == nil:
 			lists = append(lists, memberList{node, talos.Etcd.Members})
-		case talos.Services["etcd"].healthy():
+		case talos.Services["etcd"].Well():
 			results = append(results, health.Unreadable(node.Name, "its list of members", talos.Etcd.Err))
 		}
 	}
@@ -118,8 +110,8 @@ func memberResult(node Machine, lists []memberList, seen *Cluster) health.Result
 		result.Evidence = append(result.Evidence, "its Talos API does not answer")
 	case service.State != "":
 		line := "its etcd is " + service.State
-		if service.LastEvent != "" {
-			line += ": " + service.LastEvent
+		if service.Message != "" {
+			line += ": " + service.Message
 		}
 		result.Evidence = append(result.Evidence, line)
 		result = result.Asks(health.Question{Kind: health.ServiceLog, Name: "etcd", Address: node.Address, Node: node.Name})
@@ -130,27 +122,27 @@ func memberResult(node Machine, lists []memberList, seen *Cluster) health.Result
 }
 
 // findMember finds a node among members: by name, or by its address before the member has started.
-func findMember(node Machine, members []EtcdMember) (EtcdMember, bool) {
+func findMember(node Machine, members []talosapi.Member) (talosapi.Member, bool) {
 	for _, member := range members {
-		address := slices.Contains(member.Hosts, node.Address) || slices.Contains(member.Hosts, node.Address6)
+		address := slices.Contains(member.Addresses, node.Address) || slices.Contains(member.Addresses, node.Address6)
 		if member.Name == node.Name || member.Name == "" && address {
 			return member, true
 		}
 	}
-	return EtcdMember{}, false
+	return talosapi.Member{}, false
 }
 
-func undeclaredMembers(spec *Spec, lists []memberList) []EtcdMember {
-	var undeclared []EtcdMember
+func undeclaredMembers(spec *Spec, lists []memberList) []talosapi.Member {
+	var undeclared []talosapi.Member
 	known := map[string]bool{}
 	for _, list := range lists {
 		for _, member := range list.members {
 			declared := slices.ContainsFunc(spec.controlPlanes(), func(node Machine) bool {
-				_, found := findMember(node, []EtcdMember{member})
+				_, found := findMember(node, []talosapi.Member{member})
 				return found
 			})
-			if !declared && !known[member.title()] && !spec.Skips(member.Name) {
-				known[member.title()] = true
+			if !declared && !known[member.Title()] && !spec.Skips(member.Name) {
+				known[member.Title()] = true
 				undeclared = append(undeclared, member)
 			}
 		}
@@ -158,10 +150,7 @@ func undeclaredMembers(spec *Spec, lists []memberList) []EtcdMember {
 	return undeclared
 }
 
-// title is the member's name, or its id before it has a name.
-func (m EtcdMember) title() string { return cmp.Or(m.Name, fmt.Sprintf("member %x", m.ID)) }
-
-func memberNames(members []EtcdMember) string {
+func memberNames(members []talosapi.Member) string {
 	var names []string
 	for _, member := range members {
 		name := cmp.Or(member.Name, "(not started)")

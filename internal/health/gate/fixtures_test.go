@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // scenarios are clusters by name: what is declared, what is seen, and whether the gate holds for it.
@@ -78,7 +79,7 @@ func healthyPart(add func(spec *Spec, seen *Cluster)) struct{} {
 func healthy(spec *Spec) *Cluster {
 	seen := &Cluster{Talos: map[string]TalosNode{}}
 	for _, node := range spec.Nodes {
-		seen.Talos[node.Name] = TalosNode{Asked: true, Services: map[string]Service{}}
+		seen.Talos[node.Name] = TalosNode{Asked: true, Services: map[string]talosapi.Service{}}
 	}
 	for _, add := range healthyParts {
 		add(spec, seen)

@@ -10,7 +10,7 @@ type TalosNode struct {
 	Asked    bool
 	Err      *health.Broken // services cannot be listed
 	Closed   bool           // it has its address, and refuses connections; only with Err
-	Services map[string]Service
+	Services map[string]talosapi.Service
 	Version  *Version          // of the Talos that runs; nil before it was asked for
 	Etcd     Etcd              // only of control planes
 	Ranges   *ControllerRanges // only of control planes; nil before it was asked for

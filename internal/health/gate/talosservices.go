@@ -9,19 +9,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
-
-// Service is a Talos service.
-type Service struct {
-	State       string // e.g. Running, Waiting, Failed
-	Known       bool   // its health check has run
-	Healthy     bool
-	HealthError string // the health check's last message
-	LastEvent   string // the newest event's message
-}
-
-// healthy reports whether the service runs and its health check passes.
-func (s Service) healthy() bool { return s.State == "Running" && s.Known && s.Healthy }
 
 // Talos's own health check looks at the kubelets of control planes only. This check looks at those of all nodes.
 var talosServices = check{
@@ -58,8 +47,8 @@ func nodeServices(node Machine, want []string, talos TalosNode) health.Result {
 		}
 		problems = append(problems, id+" "+problem)
 		service, present := talos.Services[id]
-		if service.LastEvent != "" && !strings.Contains(problem, service.LastEvent) {
-			result.Evidence = append(result.Evidence, "last event of "+id+": "+service.LastEvent)
+		if service.Message != "" && !strings.Contains(problem, service.Message) {
+			result.Evidence = append(result.Evidence, "last event of "+id+": "+service.Message)
 		}
 		if present {
 			result = result.Asks(health.Question{Kind: health.ServiceLog, Name: id, Address: node.Address, Node: node.Name})
@@ -74,7 +63,7 @@ func nodeServices(node Machine, want []string, talos TalosNode) health.Result {
 }
 
 // serviceProblem returns why a service is not healthy; "" if it is.
-func serviceProblem(services map[string]Service, id string) string {
+func serviceProblem(services map[string]talosapi.Service, id string) string {
 	service, present := services[id]
 	extension := strings.HasPrefix(id, "ext-")
 	switch {
@@ -82,9 +71,9 @@ func serviceProblem(services map[string]Service, id string) string {
 		return "is not a service of this node yet"
 	case extension && service.State == "Finished":
 		return "" // some extensions run once, such as the one that imports storage pools
-	case service.State != "Running" && service.LastEvent != "":
-		return "is " + cmp.Or(service.State, "in no state") + " (" + service.LastEvent + ")"
-	case service.State != "Running":
+	case service.State != talosapi.Running && service.Message != "":
+		return "is " + cmp.Or(service.State, "in no state") + " (" + service.Message + ")"
+	case service.State != talosapi.Running:
 		return "is " + cmp.Or(service.State, "in no state")
 	case extension && !service.Known:
 		return "" // extensions have no health check

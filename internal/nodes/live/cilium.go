@@ -6,14 +6,23 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // CiliumImages returns the images of Cilium's agents: of their pods, and those that their DaemonSet is changing them to; none without
 // Cilium.
 func (c *Cluster) CiliumImages(ctx context.Context) ([]string, error) {
+	agents := metav1.ListOptions{LabelSelector: cluster.CiliumAgentSelector, FieldSelector: "metadata.namespace=" + metav1.NamespaceSystem}
+	pods, err := List[corev1.Pod](ctx, c, kubeapi.Pods, agents)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := List[appsv1.DaemonSet](ctx, c, kubeapi.DaemonSets, agents)
+	if err != nil {
+		return nil, err
+	}
 	var images []string
 	add := func(containers []corev1.Container) {
 		for _, container := range containers {
@@ -22,32 +31,11 @@ func (c *Cluster) CiliumImages(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	list := metav1.ListOptions{LabelSelector: cluster.CiliumAgentSelector}
-	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		images = nil
-		agents, err := objects.Resource(pods).Namespace(metav1.NamespaceSystem).List(ctx, list)
-		if err != nil {
-			return err
-		}
-		for i := range agents.Items {
-			pod, err := typed[corev1.Pod](&agents.Items[i])
-			if err != nil {
-				return err
-			}
-			add(pod.Spec.Containers)
-		}
-		sets, err := objects.Resource(daemonSets).Namespace(metav1.NamespaceSystem).List(ctx, list)
-		if err != nil {
-			return err
-		}
-		for i := range sets.Items {
-			set, err := typed[appsv1.DaemonSet](&sets.Items[i])
-			if err != nil {
-				return err
-			}
-			add(set.Spec.Template.Spec.Containers)
-		}
-		return nil
-	})
-	return images, err
+	for _, pod := range pods {
+		add(pod.Spec.Containers)
+	}
+	for _, set := range sets {
+		add(set.Spec.Template.Spec.Containers)
+	}
+	return images, nil
 }

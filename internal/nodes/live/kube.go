@@ -14,9 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -27,13 +24,6 @@ import (
 
 // requestTimeout is the limit of one request to one API server, so that another one is asked within turn's timeout.
 const requestTimeout = 4 * time.Second
-
-var (
-	nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	pods  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-
-	daemonSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
-)
 
 // kube asks the API servers of the control planes, at their own addresses: the virtual IP moves while control planes take their turns.
 type kube struct {
@@ -124,29 +114,12 @@ func (k *kube) askServer(ctx context.Context, f func(*kubeapi.Client) error) err
 
 // Nodes implements turn.Cluster.
 func (c *Cluster) Nodes(ctx context.Context) (map[string]turn.KubeNode, error) {
-	var all map[string]turn.KubeNode
-	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		list, err := objects.Resource(nodes).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		all = map[string]turn.KubeNode{}
-		for i := range list.Items {
-			node, err := typed[corev1.Node](&list.Items[i])
-			if err != nil {
-				return err
-			}
-			all[node.Name] = kubeNode(node)
-		}
-		return nil
-	})
+	nodes, err := List[corev1.Node](ctx, c, kubeapi.Nodes, metav1.ListOptions{})
+	all := map[string]turn.KubeNode{}
+	for _, node := range nodes {
+		all[node.Name] = kubeNode(node)
+	}
 	return all, err
-}
-
-func typed[T any](object *unstructured.Unstructured) (T, error) {
-	var into T
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
-	return into, err
 }
 
 // stateTaints is the prefix of the taints that Kubernetes sets for the state of a node.
@@ -199,30 +172,15 @@ func notAnnotated() map[string]any {
 }
 
 func (c *Cluster) patchNode(ctx context.Context, node string, change map[string]any) error {
-	body, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	return c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		_, err := objects.Resource(nodes).Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: kubeapi.FieldManager})
-		return err
-	})
+	return c.Patch(ctx, kubeapi.Nodes, "", node, change)
 }
 
 // Pods implements turn.Cluster.
-func (c *Cluster) Pods(ctx context.Context, node string) ([]turn.Pod, error) {
-	var all []turn.Pod
-	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		list, err := objects.Resource(pods).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-		if err != nil {
-			return err
-		}
-		all = nil
-		for i := range list.Items {
-			all = append(all, pod(&list.Items[i]))
-		}
-		return nil
-	})
+func (c *Cluster) Pods(ctx context.Context, node string) (all []turn.Pod, err error) {
+	found, err := c.Select(ctx, kubeapi.Pods, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	for i := range found {
+		all = append(all, pod(&found[i]))
+	}
 	return all, err
 }
 
@@ -247,7 +205,7 @@ func (c *Cluster) Evict(ctx context.Context, pod turn.Pod) error {
 		"deleteOptions": map[string]any{"preconditions": map[string]any{"uid": pod.UID}}, // not a newer pod of that name
 	}}
 	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		_, err := objects.Resource(pods).Namespace(pod.Namespace).Create(ctx, eviction, metav1.CreateOptions{}, "eviction")
+		_, err := objects.Resource(kubeapi.Pods).Namespace(pod.Namespace).Create(ctx, eviction, metav1.CreateOptions{}, "eviction")
 		return err
 	})
 	switch {
@@ -313,30 +271,14 @@ func (c *Cluster) get(ctx context.Context, node turn.Node, path string) ([]byte,
 
 // Image returns the image that a static pod of a control plane runs, and whether the pod is Ready; "" if there is no such pod.
 func (c *Cluster) Image(ctx context.Context, node turn.Node, component string) (image string, ready bool, err error) {
-	err = c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		image, ready = "", false
-		object, err := objects.Resource(pods).Namespace(metav1.NamespaceSystem).Get(ctx, component+"-"+node.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
+	static, err := c.StaticPod(ctx, node, component)
+	if static == nil {
+		return "", false, err
+	}
+	for _, container := range static.Spec.Containers {
+		if container.Name == component {
+			image = container.Image
 		}
-		if err != nil {
-			return err
-		}
-		static, err := typed[corev1.Pod](object)
-		if err != nil {
-			return err
-		}
-		for _, container := range static.Spec.Containers {
-			if container.Name == component {
-				image = container.Image
-			}
-		}
-		for _, condition := range static.Status.Conditions {
-			if condition.Type == corev1.PodReady {
-				ready = condition.Status == corev1.ConditionTrue
-			}
-		}
-		return nil
-	})
-	return image, ready, err
+	}
+	return image, kubeapi.PodReady(static), nil
 }

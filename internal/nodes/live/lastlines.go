@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
@@ -50,7 +51,7 @@ func (c *Cluster) sickServices(ctx context.Context, node turn.Node) (logs []log)
 		return nil
 	}
 	for _, id := range []string{"kubelet", "etcd"} {
-		if service, has := seen.Services[id]; has && (service.State != "Running" || service.Known && !service.Healthy) {
+		if service, has := seen.Services[id]; has && service.Sick() {
 			logs = append(logs, log{id, talosapi.Log{
 				ID: id, Namespace: constants.SystemContainerdNamespace, Driver: common.ContainerDriver_CONTAINERD,
 			}})
@@ -72,7 +73,7 @@ func (c *Cluster) sickContainers(ctx context.Context, node turn.Node) (logs []lo
 		return nil
 	}
 	for pod := range pods.All() {
-		if isReady(pod.TypedSpec().PodStatus) {
+		if kubeapi.ConditionOf(map[string]any{"status": pod.TypedSpec().PodStatus}, "Ready").Status == "True" {
 			continue
 		}
 		var running, ended []log
@@ -94,15 +95,6 @@ func (c *Cluster) sickContainers(ctx context.Context, node turn.Node) (logs []lo
 		logs = append(logs, running...)
 	}
 	return logs
-}
-
-// isReady reports whether a status of a pod, as the kubelet gives it to Talos, has the condition Ready.
-func isReady(status map[string]any) bool {
-	conditions, _ := status["conditions"].([]any)
-	return slices.ContainsFunc(conditions, func(entry any) bool {
-		condition, _ := entry.(map[string]any)
-		return condition["type"] == "Ready" && condition["status"] == "True"
-	})
 }
 
 // tail returns the last lines of a log, without what may be a secret.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/netip"
-	"net/url"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -57,7 +56,7 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 	if err != nil {
 		return turn.Machine{}, err
 	}
-	seen := turn.Machine{Services: map[string]turn.Service{}, Unmet: map[string]string{}}
+	seen := turn.Machine{Unmet: map[string]string{}}
 	for _, message := range version.GetMessages() {
 		seen.Version = message.GetVersion().GetTag()
 	}
@@ -72,51 +71,23 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 	for _, condition := range stage.TypedSpec().Status.UnmetConditions {
 		seen.Unmet[condition.Name] = condition.Reason
 	}
-	services, err := talosapi.Services(ctx, talos)
-	if err != nil {
+	if seen.Services, err = talosapi.Services(ctx, talos); err != nil {
 		return turn.Machine{}, err
-	}
-	for id, one := range services {
-		seen.Services[id] = turn.Service{State: one.State, Known: one.Known, Healthy: one.Healthy, Since: one.Since, Message: one.Message}
 	}
 	return seen, nil
 }
 
 // Members implements turn.Cluster.
-func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]turn.Member, error) {
-	reply, err := c.talos[asked.Address].EtcdMemberList(ctx, &machine.EtcdMemberListRequest{})
-	if err != nil {
-		return nil, talosapi.Message(err)
+func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]talosapi.Member, error) {
+	members, err := talosapi.Members(ctx, c.talos[asked.Address])
+	if err == nil && len(members) == 0 {
+		err = errors.New("etcd has no members")
 	}
-	var members []turn.Member
-	for _, message := range reply.GetMessages() {
-		for _, member := range message.GetMembers() {
-			members = append(members, turn.Member{
-				ID: member.GetId(), Name: member.GetHostname(), Address: host(member.GetPeerUrls()), Learner: member.GetIsLearner(),
-			})
-		}
-	}
-	if len(members) == 0 {
-		return nil, errors.New("etcd has no members")
-	}
-	return members, nil
+	return members, talosapi.Message(err)
 }
 
 // EtcdSnapshot implements snapshot.Source.
 func (c *Cluster) EtcdSnapshot(ctx context.Context, node turn.Node) (io.ReadCloser, error) {
 	data, err := c.talos[node.Address].EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
 	return data, talosapi.Message(err)
-}
-
-// host returns the address in the first of a member's URLs; an invalid one without any.
-func host(urls []string) netip.Addr {
-	if len(urls) == 0 {
-		return netip.Addr{}
-	}
-	at, err := url.Parse(urls[0])
-	if err != nil {
-		return netip.Addr{}
-	}
-	address, _ := netip.ParseAddr(at.Hostname())
-	return address
 }

@@ -39,6 +39,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -207,13 +208,14 @@ func TestCluster_ReadsMachineAndMembersFromTheTalosAPI(t *testing.T) {
 	live, node, _ := rig(t)
 	seen, err := live.Machine(t.Context(), node)
 	require.NoError(t, err)
-	assert.Equal(t, turn.Machine{Boot: "boot_id of this boot", Version: "v1.12.7", Stage: "running", Services: map[string]turn.Service{
+	assert.Equal(t, turn.Machine{Boot: "boot_id of this boot", Version: "v1.12.7", Stage: "running", Services: map[string]talosapi.Service{
 		"etcd": {State: "Running", Known: true, Healthy: true, Since: time.Unix(7, 0).UTC()}, "ext-x": {State: "Running"},
 	}, Unmet: map[string]string{"staticPods": "kube-scheduler not ready"}}, seen)
 	members, err := live.Members(t.Context(), node)
 	require.NoError(t, err)
-	assert.Equal(t, []turn.Member{
-		{ID: 7, Name: "cp-1", Address: netip.MustParseAddr("10.25.11.11")}, {ID: 8, Name: "cp-2", Address: netip.MustParseAddr("fd25::12"), Learner: true},
+	assert.Equal(t, []talosapi.Member{
+		{ID: 7, Name: "cp-1", Addresses: []netip.Addr{netip.MustParseAddr("10.25.11.11")}},
+		{ID: 8, Name: "cp-2", Addresses: []netip.Addr{netip.MustParseAddr("fd25::12")}, Learner: true},
 	}, members)
 }
 

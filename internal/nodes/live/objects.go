@@ -37,6 +37,20 @@ func (c *Cluster) Select(
 	return all, err
 }
 
+// List returns the same objects, read into the type of their kind.
+func List[T any](ctx context.Context, c *Cluster, of schema.GroupVersionResource, options metav1.ListOptions) ([]T, error) {
+	found, err := c.Select(ctx, of, options)
+	var all []T
+	for i := range found {
+		one, err := kubeapi.Typed[T](&found[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, err
+}
+
 // Patch merges a change into an object.
 func (c *Cluster) Patch(ctx context.Context, of schema.GroupVersionResource, namespace, name string, change map[string]any) error {
 	body, err := json.Marshal(change)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
@@ -42,7 +43,7 @@ func (c *Cluster) Shutdown(ctx context.Context, node turn.Node) error {
 // DeleteNode implements turn.Remover.
 func (c *Cluster) DeleteNode(ctx context.Context, name string) error {
 	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		return objects.Resource(nodes).Delete(ctx, name, metav1.DeleteOptions{})
+		return objects.Resource(kubeapi.Nodes).Delete(ctx, name, metav1.DeleteOptions{})
 	})
 	if apierrors.IsNotFound(err) {
 		return turn.ErrGone

@@ -10,8 +10,12 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
@@ -29,17 +33,13 @@ func (c *Cluster) StaticPods(ctx context.Context, node turn.Node) (problem strin
 	if err != nil || written.Len() == 0 {
 		return "", talosapi.Message(err)
 	}
-	list, err := c.Select(ctx, pods, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
+	pods, err := List[corev1.Pod](ctx, c, kubeapi.Pods, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
 	if err != nil {
 		return "", fmt.Errorf("the Kubernetes API does not answer: %w", err)
 	}
 	running := map[string]*corev1.Pod{}
-	for i := range list {
-		pod, err := typed[corev1.Pod](&list[i])
-		if err != nil {
-			return "", err
-		}
-		running[pod.Namespace+"/"+pod.Name] = &pod
+	for i, pod := range pods {
+		running[pod.Namespace+"/"+pod.Name] = &pods[i]
 	}
 	for static := range written.All() {
 		meta, _ := static.TypedSpec().Pod["metadata"].(map[string]any)
@@ -49,6 +49,23 @@ func (c *Cluster) StaticPods(ctx context.Context, node turn.Node) (problem strin
 		}
 	}
 	return "", nil
+}
+
+// StaticPod returns the pod that stands for a static pod of a control plane; nil if there is none.
+func (c *Cluster) StaticPod(ctx context.Context, node turn.Node, component string) (*corev1.Pod, error) {
+	var object *unstructured.Unstructured
+	err := c.kube.ask(ctx, func(objects dynamic.Interface) (err error) {
+		object, err = objects.Resource(kubeapi.Pods).Namespace(metav1.NamespaceSystem).Get(ctx, component+"-"+node.Name, metav1.GetOptions{})
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	pod, err := kubeapi.Typed[corev1.Pod](object)
+	return &pod, err
 }
 
 // StaticPodProblem returns why the pod that runs is not the static pod that Talos has written last, or is not Ready; "" if all is well. The
@@ -64,9 +81,7 @@ func StaticPodProblem(static *k8s.StaticPod, running *corev1.Pod) string {
 			return "has not started again with its new arguments and files"
 		}
 	}
-	if slices.ContainsFunc(running.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	}) {
+	if kubeapi.PodReady(running) {
 		return ""
 	}
 	for _, container := range running.Status.ContainerStatuses {

@@ -16,13 +16,14 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // fake is a cluster in memory without pods. A machine that is shut down is off at once. Methods that are not here are not called.
 type fake struct {
 	turn.Remover
 	nodes   map[string]turn.KubeNode
-	members []turn.Member
+	members []talosapi.Member
 	off     map[string]bool
 	log     []string
 	etcd    []byte // snapshot
@@ -33,7 +34,7 @@ func newFake(declared []turn.Node) *fake {
 	for i, node := range declared {
 		f.nodes[node.Name] = turn.KubeNode{Ready: true}
 		if node.Role == cluster.ControlPlane {
-			f.members = append(f.members, turn.Member{ID: uint64(i + 1), Name: node.Name})
+			f.members = append(f.members, talosapi.Member{ID: uint64(i + 1), Name: node.Name})
 		}
 	}
 	return f
@@ -48,10 +49,10 @@ func (f *fake) Machine(_ context.Context, node turn.Node) (turn.Machine, error) 
 	if f.off[node.Name] {
 		return turn.Machine{}, errors.New("no route")
 	}
-	return turn.Machine{Stage: "running", Services: map[string]turn.Service{"etcd": {State: "Running", Known: true, Healthy: true}}}, nil
+	return turn.Machine{Stage: "running", Services: map[string]talosapi.Service{"etcd": {State: "Running", Known: true, Healthy: true}}}, nil
 }
 
-func (f *fake) Members(context.Context, turn.Node) ([]turn.Member, error) { return f.members, nil }
+func (f *fake) Members(context.Context, turn.Node) ([]talosapi.Member, error) { return f.members, nil }
 func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	return maps.Clone(f.nodes), nil
 }
@@ -90,7 +91,7 @@ func (f *fake) Shutdown(_ context.Context, node turn.Node) error {
 }
 
 func (f *fake) without(id uint64) {
-	var left []turn.Member
+	var left []talosapi.Member
 	for _, member := range f.members {
 		if member.ID != id {
 			left = append(left, member)

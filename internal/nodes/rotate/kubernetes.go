@@ -20,7 +20,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
@@ -143,7 +142,7 @@ func kubeletMissing(ctx context.Context, talos talosapi.Clients, node turn.Node,
 		return "its kubelet has not got the CAs yet", nil
 	}
 	kubelet, err := talos.Service(ctx, node.Address, "kubelet")
-	if err == nil && (kubelet.State != "Running" || !kubelet.Healthy) {
+	if err == nil && (kubelet.State != talosapi.Running || !kubelet.Healthy) {
 		return "its kubelet is " + cmp.Or(kubelet.State, "not there") + ": " + kubelet.Message, nil
 	}
 	return "", err
@@ -159,14 +158,13 @@ func (c kubernetesClients) staticPodMissing(ctx context.Context, node turn.Node,
 	if err != nil {
 		return "is unknown: " + err.Error()
 	}
-	running, err := objects[corev1.Pod](ctx, c, podsOf, metav1.ListOptions{
-		FieldSelector: "metadata.namespace=kube-system,metadata.name=" + component + "-" + node.Name,
+	var running *corev1.Pod
+	err = c.ask(ctx, func(members *live.Cluster) (err error) {
+		running, err = members.StaticPod(ctx, node, component)
+		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return "is unknown: " + err.Error()
-	case len(running) == 0:
-		return live.StaticPodProblem(written, nil)
 	}
-	return live.StaticPodProblem(written, &running[0])
+	return live.StaticPodProblem(written, running)
 }

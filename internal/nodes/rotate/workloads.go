@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,33 +17,12 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 )
 
-var (
-	configMapsOf  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	namespacesOf  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	podsOf        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	replicaSetsOf = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
-)
-
-// workloadsOf are the kinds of workloads that a change of their template restarts.
-var workloadsOf = map[string]schema.GroupVersionResource{
-	"Deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
-	"DaemonSet":   {Group: "apps", Version: "v1", Resource: "daemonsets"},
-	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
-}
-
 // objects returns the objects of a resource, of all namespaces.
-func objects[T any](ctx context.Context, c kubernetesClients, of schema.GroupVersionResource, options metav1.ListOptions) ([]T, error) {
-	var all []T
-	err := c.ask(ctx, func(members *live.Cluster) error {
-		found, err := members.Select(ctx, of, options)
-		all = nil
-		for i := range found {
-			var one T
-			if err == nil {
-				err = runtime.DefaultUnstructuredConverter.FromUnstructured(found[i].Object, &one)
-			}
-			all = append(all, one)
-		}
+func objects[T any](
+	ctx context.Context, c kubernetesClients, of schema.GroupVersionResource, options metav1.ListOptions,
+) (all []T, err error) {
+	err = c.ask(ctx, func(members *live.Cluster) error {
+		all, err = live.List[T](ctx, members, of, options)
 		return err
 	})
 	return all, err
@@ -52,11 +30,11 @@ func objects[T any](ctx context.Context, c kubernetesClients, of schema.GroupVer
 
 // Roots implements kubernetes.
 func (c kubernetesClients) Roots(ctx context.Context) ([]Root, error) {
-	namespaces, err := objects[corev1.Namespace](ctx, c, namespacesOf, metav1.ListOptions{})
+	namespaces, err := objects[corev1.Namespace](ctx, c, kubeapi.Namespaces, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	maps, err := objects[corev1.ConfigMap](ctx, c, configMapsOf, metav1.ListOptions{FieldSelector: "metadata.name=" + RootCA})
+	maps, err := objects[corev1.ConfigMap](ctx, c, kubeapi.ConfigMaps, metav1.ListOptions{FieldSelector: "metadata.name=" + RootCA})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +63,7 @@ func (c kubernetesClients) Roots(ctx context.Context) ([]Root, error) {
 // Keep implements kubernetes.
 func (c kubernetesClients) Keep(ctx context.Context, root Root, certificates string) error {
 	return c.ask(ctx, func(members *live.Cluster) error {
-		return members.Patch(ctx, configMapsOf, root.Namespace, RootCA, map[string]any{
+		return members.Patch(ctx, kubeapi.ConfigMaps, root.Namespace, RootCA, map[string]any{
 			"data": map[string]any{"ca.crt": certificates}, "immutable": true, "metadata": map[string]any{"uid": root.UID},
 		})
 	})
@@ -94,7 +72,7 @@ func (c kubernetesClients) Keep(ctx context.Context, root Root, certificates str
 // Release implements kubernetes.
 func (c kubernetesClients) Release(ctx context.Context, root Root) error {
 	return c.ask(ctx, func(members *live.Cluster) error {
-		return members.Delete(ctx, configMapsOf, root.Namespace, RootCA, types.UID(root.UID))
+		return members.Delete(ctx, kubeapi.ConfigMaps, root.Namespace, RootCA, types.UID(root.UID))
 	})
 }
 
@@ -165,7 +143,7 @@ func workloadsBy[T any, P interface {
 }](
 	ctx context.Context, c kubernetesClients, kind string, options metav1.ListOptions, read func(P) restartable,
 ) (map[Workload]restartable, error) {
-	found, err := objects[T](ctx, c, workloadsOf[kind], options)
+	found, err := objects[T](ctx, c, kubeapi.Workloads[kind], options)
 	all := map[Workload]restartable{}
 	for i := range found {
 		one := P(&found[i])
@@ -176,7 +154,7 @@ func workloadsBy[T any, P interface {
 
 // deployments returns the names of the Deployments of ReplicaSets.
 func (c kubernetesClients) deployments(ctx context.Context) (map[Workload]string, error) {
-	replicaSets, err := objects[appsv1.ReplicaSet](ctx, c, replicaSetsOf, metav1.ListOptions{})
+	replicaSets, err := objects[appsv1.ReplicaSet](ctx, c, kubeapi.ReplicaSets, metav1.ListOptions{})
 	names := map[Workload]string{}
 	for i := range replicaSets {
 		if owner := metav1.GetControllerOf(&replicaSets[i]); owner != nil && owner.Kind == "Deployment" {
@@ -207,7 +185,7 @@ func unfinished(generation, observed int64, wanted, updated, all int32) string {
 
 // Pods implements kubernetes.
 func (c kubernetesClients) Pods(ctx context.Context) ([]Pod, error) {
-	found, err := objects[corev1.Pod](ctx, c, podsOf, metav1.ListOptions{
+	found, err := objects[corev1.Pod](ctx, c, kubeapi.Pods, metav1.ListOptions{
 		FieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
 	})
 	if err != nil {
@@ -218,7 +196,7 @@ func (c kubernetesClients) Pods(ctx context.Context) ([]Pod, error) {
 		return nil, err
 	}
 	workloads := map[Workload]restartable{}
-	for kind := range workloadsOf {
+	for kind := range kubeapi.Workloads {
 		some, err := c.workloads(ctx, kind, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -297,7 +275,7 @@ func restartOf(annotations map[string]string) time.Time {
 func (c kubernetesClients) Restart(ctx context.Context, workload Workload, since time.Time) error {
 	annotations := map[string]any{restartedAt: since.UTC().Format(time.RFC3339)}
 	return c.ask(ctx, func(members *live.Cluster) error {
-		return members.Patch(ctx, workloadsOf[workload.Kind], workload.Namespace, workload.Name, map[string]any{"spec": map[string]any{
+		return members.Patch(ctx, kubeapi.Workloads[workload.Kind], workload.Namespace, workload.Name, map[string]any{"spec": map[string]any{
 			"template": map[string]any{"metadata": map[string]any{"annotations": annotations}},
 		}})
 	})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // awaitBack waits until a changed node is in service again: with another boot id if the change reboots it, with all that the change's own
@@ -98,7 +100,7 @@ func Restarted(service string, before Machine) Check {
 // do not matter.
 func Follows(staticPods func(context.Context, Node) (problem string, err error), node Node) Check {
 	return func(ctx context.Context, _ string, machine Machine, _ KubeNode) (string, error) {
-		if kubelet := machine.Services["kubelet"]; kubelet.State == running && !kubelet.Known {
+		if kubelet := machine.Services["kubelet"]; kubelet.State == talosapi.Running && !kubelet.Known {
 			return "the health of its kubelet is not known yet", nil
 		}
 		if staticPods == nil {
@@ -163,7 +165,7 @@ func servicesProblem(machine Machine) string {
 	for _, id := range slices.Sorted(maps.Keys(machine.Services)) {
 		switch service := machine.Services[id]; {
 		case strings.HasPrefix(id, "ext-"), service.State == "Skipped":
-		case service.State != running:
+		case service.State != talosapi.Running:
 			problem := id + " is " + cmp.Or(service.State, "in no state")
 			if service.Message != "" {
 				problem += " (" + service.Message + ")"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -18,7 +19,7 @@ import (
 type fake struct {
 	mu       sync.Mutex
 	machines map[string]*Machine
-	members  []Member
+	members  []talosapi.Member
 	nodes    map[string]KubeNode
 	pods     map[string][]Pod // by node
 	down     map[string]error // nodes whose Talos API does not answer
@@ -44,10 +45,10 @@ func newFake(workers int) (*fake, []Node) {
 	f := &fake{machines: map[string]*Machine{}, nodes: map[string]KubeNode{}, pods: map[string][]Pod{}, down: map[string]error{}}
 	var nodes []Node
 	add := func(name string, role cluster.Role) {
-		services := map[string]Service{"kubelet": {State: running, Known: true, Healthy: true}, "ext-lldpd": {State: "Waiting"}}
+		services := map[string]talosapi.Service{"kubelet": {State: talosapi.Running, Known: true, Healthy: true}, "ext-lldpd": {State: "Waiting"}}
 		if role == cluster.ControlPlane {
-			services["etcd"] = Service{State: running, Known: true, Healthy: true}
-			f.members = append(f.members, Member{ID: uint64(len(f.members) + 1), Name: name})
+			services["etcd"] = talosapi.Service{State: talosapi.Running, Known: true, Healthy: true}
+			f.members = append(f.members, talosapi.Member{ID: uint64(len(f.members) + 1), Name: name})
 		}
 		f.machines[name] = &Machine{Boot: "1", Version: "v1.12.6", Stage: stageRunning, Services: services}
 		f.nodes[name] = KubeNode{Ready: true, Repels: role == cluster.ControlPlane, Boot: "1"}
@@ -83,7 +84,7 @@ func (f *fake) Machine(_ context.Context, node Node) (Machine, error) {
 	return machine, nil
 }
 
-func (f *fake) Members(_ context.Context, asked Node) ([]Member, error) {
+func (f *fake) Members(_ context.Context, asked Node) ([]talosapi.Member, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.members), f.down[asked.Name]
@@ -197,7 +198,7 @@ func (f *fake) ForfeitLeadership(_ context.Context, node Node) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.leader == node.Name {
-		f.leader = f.members[slices.IndexFunc(f.members, func(m Member) bool { return m.Name != node.Name })].Name
+		f.leader = f.members[slices.IndexFunc(f.members, func(m talosapi.Member) bool { return m.Name != node.Name })].Name
 		f.did("%s leads etcd", f.leader)
 	}
 	return f.down[node.Name]
@@ -206,7 +207,7 @@ func (f *fake) ForfeitLeadership(_ context.Context, node Node) error {
 func (f *fake) RemoveMember(_ context.Context, asked Node, id uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := slices.IndexFunc(f.members, func(m Member) bool { return m.ID == id })
+	at := slices.IndexFunc(f.members, func(m talosapi.Member) bool { return m.ID == id })
 	switch {
 	case f.down[asked.Name] != nil:
 		return f.down[asked.Name]

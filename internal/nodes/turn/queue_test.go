@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -105,7 +106,7 @@ func TestBegin_WaitsForOtherNodesAsFarAsTheChangeNeedsThem(t *testing.T) {
 		q.dies("cp-2")
 	}
 	sick := func(q *queue) {
-		q.machines["worker-2"].Services["kubelet"] = Service{State: "Waiting", Message: "exit code 1"}
+		q.machines["worker-2"].Services["kubelet"] = talosapi.Service{State: "Waiting", Message: "exit code 1"}
 	}
 	serverless := func(q *queue) {
 		q.machines["cp-2"].Unmet = map[string]string{"staticPods": "kube-apiserver-cp-2 not ready"}
@@ -172,11 +173,13 @@ func TestFail_LeavesANodeCordonedThatDoesNotRunAsBefore(t *testing.T) {
 		change func(*fake)
 		want   string // what the error says beside the reason; "" means that the node is schedulable again
 	}{
-		"as before":       {change: func(*fake) {}},
-		"off":             {func(f *fake) { f.down["worker-1"] = errors.New("no route") }, "its Talos API does not answer: no route"},
-		"shuts down":      {func(f *fake) { f.machines["worker-1"].Stage = "shutting down" }, "the machine is shutting down"},
-		"another boot":    {func(f *fake) { f.machines["worker-1"].Boot = "2" }, "it has rebooted"},
-		"kubelet is sick": {change: func(f *fake) { f.machines["worker-1"].Services["kubelet"] = Service{State: running, Known: true} }},
+		"as before":    {change: func(*fake) {}},
+		"off":          {func(f *fake) { f.down["worker-1"] = errors.New("no route") }, "its Talos API does not answer: no route"},
+		"shuts down":   {func(f *fake) { f.machines["worker-1"].Stage = "shutting down" }, "the machine is shutting down"},
+		"another boot": {func(f *fake) { f.machines["worker-1"].Boot = "2" }, "it has rebooted"},
+		"kubelet is sick": {change: func(f *fake) {
+			f.machines["worker-1"].Services["kubelet"] = talosapi.Service{State: talosapi.Running, Known: true}
+		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			q := newQueue(t, 2, "2")
@@ -209,10 +212,12 @@ func TestEnd_OfANodeThatIsNotBackEndsAllOtherTurns(t *testing.T) {
 func TestBegin_ANodeThatWaitsKeepsNoOtherFromMendingTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 1, "1")
-		q.machines["cp-2"].Services["etcd"] = Service{State: "Failed"}
+		q.machines["cp-2"].Services["etcd"] = talosapi.Service{State: "Failed"}
 		q.ask(t, "cp-1", "cp-2")
 		assert.Equal(t, []string{"cp-2"}, q.began(time.Minute))
-		q.with(func() { q.machines["cp-2"].Services["etcd"] = Service{State: running, Known: true, Healthy: true} })
+		q.with(func() {
+			q.machines["cp-2"].Services["etcd"] = talosapi.Service{State: talosapi.Running, Known: true, Healthy: true}
+		})
 		q.end(t, "cp-2")
 		assert.Equal(t, []string{"cp-1"}, q.began(time.Minute))
 		q.end(t, "cp-1")
@@ -240,7 +245,7 @@ func TestBegin_AControlPlaneThatWasOnlyDeclaredIsNotMissed(t *testing.T) {
 		q := newQueue(t, 1, "1")
 		q.with(func() {
 			delete(q.fake.nodes, "cp-3")
-			q.members = append(q.members[:2], Member{ID: 9, Name: "cp-4"})
+			q.members = append(q.members[:2], talosapi.Member{ID: 9, Name: "cp-4"})
 			q.down["cp-3"] = errors.New("no route")
 		})
 		q.nodes = append(q.nodes, Node{Name: "cp-4", Role: q.nodes[0].Role, Address: talosapitest.AddressOf("cp-4")})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Durations of a removal that nobody declares.
@@ -112,7 +113,7 @@ func (r *removal) find(ctx context.Context) error {
 
 // ownMembers returns the node's members of etcd, as another control plane lists them: more than one if its machine was rebuilt and could
 // not remove the former one.
-func (r *removal) ownMembers(ctx context.Context) (own []Member, missing string) {
+func (r *removal) ownMembers(ctx context.Context) (own []talosapi.Member, missing string) {
 	others := r.others(r.node)
 	if !r.node.IsControlPlane() || len(others) == 0 {
 		return nil, ""
@@ -121,12 +122,12 @@ func (r *removal) ownMembers(ctx context.Context) (own []Member, missing string)
 	if err != nil {
 		return nil, "the members of etcd cannot be listed: " + err.Error()
 	}
-	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !r.isOwn(m) }), ""
+	return slices.DeleteFunc(slices.Clone(members), func(m talosapi.Member) bool { return !r.isOwn(m) }), ""
 }
 
 // isOwn reports whether a member of etcd is the node's. One that has never started has no name.
-func (r *removal) isOwn(m Member) bool {
-	return m.Name == r.node.Name || m.Name == "" && m.Address.IsValid() && m.Address == r.node.Address
+func (r *removal) isOwn(m talosapi.Member) bool {
+	return m.Name == r.node.Name || m.Name == "" && slices.Contains(m.Addresses, r.node.Address)
 }
 
 // claim waits until the cluster can spare the node for good, and cordons it. A worker that is not Ready is missing already.
@@ -204,7 +205,7 @@ func (r *removal) spare(ctx context.Context) (missing string, err error) {
 			problem = "is in its turn"
 		}
 		healthy[other.Name] = problem == ""
-		if problem != "" && slices.ContainsFunc(members, func(m Member) bool { return m.Name == other.Name }) {
+		if problem != "" && slices.ContainsFunc(members, func(m talosapi.Member) bool { return m.Name == other.Name }) {
 			reasons = append(reasons, other.Name+": "+problem)
 		}
 	}
@@ -225,13 +226,13 @@ func because(reasons []string) string {
 }
 
 // quorum returns why etcd could not remove the node's member, or would have no quorum afterwards; "" if there is nothing to remove.
-func (r *removal) quorum(members []Member, healthy map[string]bool) (missing string, err error) {
+func (r *removal) quorum(members []talosapi.Member, healthy map[string]bool) (missing string, err error) {
 	var own, voters, now, after int
 	learner := ""
 	for _, member := range members {
 		switch mine := r.isOwn(member); {
 		case member.Learner && !mine:
-			learner = cmp.Or(member.Name, fmt.Sprintf("member %x", member.ID))
+			learner = member.Title()
 		case member.Learner:
 		case mine:
 			own++
@@ -319,7 +320,7 @@ func (r *removal) leaveEtcd(ctx context.Context) error {
 
 // removeMember asks the other control planes, one after the other, to remove a member. It returns what remains to be done: the next look
 // shows whether the member is gone.
-func (r *removal) removeMember(ctx context.Context, member Member) (missing string) {
+func (r *removal) removeMember(ctx context.Context, member talosapi.Member) (missing string) {
 	var err error
 	for _, other := range r.others(r.node) {
 		if err = r.from.RemoveMember(ctx, other, member.ID); err == nil || errors.Is(err, ErrGone) {

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -133,7 +135,7 @@ func TestRemove_TouchesNothingUnlessEtcdHasAQuorumAfterwards(t *testing.T) {
 		},
 		"etcd has no quorum: 1 of its 3 members are healthy, and 2 are needed": func(f *fake) {
 			f.down["cp-1"] = errors.New("no route")
-			f.machines["cp-2"].Services["etcd"] = Service{State: "Failed"}
+			f.machines["cp-2"].Services["etcd"] = talosapi.Service{State: "Failed"}
 		},
 		"the members of etcd cannot be listed: no route": func(f *fake) {
 			f.down["cp-1"], f.down["cp-2"] = errors.New("no route"), errors.New("no route")
@@ -143,7 +145,7 @@ func TestRemove_TouchesNothingUnlessEtcdHasAQuorumAfterwards(t *testing.T) {
 		},
 		"cp-2 is a member of etcd without a vote yet": func(f *fake) {
 			f.members[1].Learner = true
-			f.members = append(f.members, Member{ID: 4, Name: "stranger"})
+			f.members = append(f.members, talosapi.Member{ID: 4, Name: "stranger"})
 			f.members = append(f.members[:1:1], f.members[1:3]...)
 		},
 	} {
@@ -176,7 +178,7 @@ func TestRemove_OfTwoLostControlPlanesOfFiveOneAfterTheOther(t *testing.T) {
 			nodes = append(nodes, Node{Name: name, Role: nodes[0].Role, Address: talosapitest.AddressOf(name)})
 			f.machines[name] = &Machine{}
 			f.nodes[name] = KubeNode{}
-			f.members = append(f.members, Member{ID: uint64(len(f.members) + 1), Name: name})
+			f.members = append(f.members, talosapi.Member{ID: uint64(len(f.members) + 1), Name: name})
 			f.dies(name)
 		}
 		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-4"))
@@ -218,7 +220,7 @@ func TestRemove_ANewControlPlaneThatHasNotJoinedDoesNotMatter(t *testing.T) {
 func TestRemove_TheMemberOfAMachineThatHasNeverStartedIsKnownByItsAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
-		f.members[2] = Member{ID: 3, Address: talosapitest.AddressOf("cp-3"), Learner: true}
+		f.members[2] = talosapi.Member{ID: 3, Addresses: []netip.Addr{talosapitest.AddressOf("cp-3")}, Learner: true}
 		f.dies("cp-3")
 		delete(f.nodes, "cp-3")
 		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-3"))
@@ -234,7 +236,7 @@ func TestRemove_GoesOnWhereItWasInterrupted(t *testing.T) {
 		},
 		"no member any more": func(f *fake) {
 			f.members = f.members[:2]
-			f.machines["cp-3"].Services["etcd"] = Service{State: "Failed"}
+			f.machines["cp-3"].Services["etcd"] = talosapi.Service{State: "Failed"}
 		},
 		"shut down": func(f *fake) {
 			f.members = f.members[:2]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -28,7 +29,7 @@ func ofFive() (*fake, []Node) {
 	for _, name := range []string{"cp-4", "cp-5"} {
 		machine := *f.machines["cp-1"]
 		f.machines[name], f.nodes[name] = &machine, f.nodes["cp-1"]
-		f.members = append(f.members, Member{ID: uint64(len(f.members) + 1), Name: name})
+		f.members = append(f.members, talosapi.Member{ID: uint64(len(f.members) + 1), Name: name})
 		nodes = append(nodes, Node{Name: name, Role: cluster.ControlPlane, Address: talosapitest.AddressOf(name)})
 	}
 	return f, nodes

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // boot returns the id of a node's boot; "" if its Talos API does not answer.
@@ -64,7 +66,7 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 }
 
 // skippedMembers returns the names of the members of etcd that are left out: they count, and they are away for as long as that is declared.
-func (e *Engine) skippedMembers(members []Member) []string {
+func (e *Engine) skippedMembers(members []talosapi.Member) []string {
 	var names []string
 	for _, node := range e.Skip {
 		if isMember(members, Node{Name: node.Name}) {
@@ -77,8 +79,8 @@ func (e *Engine) skippedMembers(members []Member) []string {
 // alone reports whether a node is the only declared control plane.
 func (e *Engine) alone(node Node) bool { return node.IsControlPlane() && len(e.others(node)) == 0 }
 
-func isMember(members []Member, node Node) bool {
-	return slices.ContainsFunc(members, func(member Member) bool { return member.Name == node.Name })
+func isMember(members []talosapi.Member, node Node) bool {
+	return slices.ContainsFunc(members, func(member talosapi.Member) bool { return member.Name == node.Name })
 }
 
 // left returns why a node that an earlier run has left cordoned still counts as out of service. Once it has been healthy for StableFor, it
@@ -115,11 +117,11 @@ func (e *Engine) left(ctx context.Context, node Node) string {
 
 // quorumWithout returns why etcd would have no quorum without a member; "" if it has one, or if that member is the only one. A problem that
 // does not go away by waiting is an error.
-func quorumWithout(name string, members []Member, healthy, skipped []string) (missing string, err error) {
+func quorumWithout(name string, members []talosapi.Member, healthy, skipped []string) (missing string, err error) {
 	voters, left := 0, 0
 	for _, member := range members {
 		if member.Learner {
-			return fmt.Sprintf("%s is a member of etcd without a vote yet", cmp.Or(member.Name, fmt.Sprintf("member %x", member.ID))), nil
+			return fmt.Sprintf("%s is a member of etcd without a vote yet", member.Title()), nil
 		}
 		voters++
 		if member.Name != name && slices.Contains(healthy, member.Name) {
@@ -196,11 +198,11 @@ func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error
 
 // members asks control planes for etcd's members in parallel, and returns the first answer, or the first error: a machine that is dead
 // answers last.
-func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]Member, error) {
+func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]talosapi.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	type answer struct {
-		members []Member
+		members []talosapi.Member
 		err     error
 	}
 	answers := make(chan answer, len(controlPlanes))
@@ -226,9 +228,7 @@ func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]Member, e
 	return nil, problem
 }
 
-// Stages and states in Talos's words.
-const running = "Running"
-
+// stageRunning is the stage of a machine that runs, in Talos's words.
 const stageRunning = "running"
 
 // etcdProblem returns why a control plane does not contribute to etcd's quorum now; "" if it does.
@@ -238,7 +238,7 @@ func etcdProblem(machine Machine, err error) string {
 		return "its Talos API does not answer: " + err.Error()
 	case machine.Stage != stageRunning:
 		return machine.StageProblem()
-	case etcd.State != running:
+	case etcd.State != talosapi.Running:
 		return "its etcd is " + cmp.Or(etcd.State, "not there")
 	case !etcd.Healthy:
 		return "its etcd is not healthy"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Durations of turns that nobody declares.
@@ -34,28 +35,12 @@ type Machine struct {
 	Boot     string // id of the boot
 	Version  string // of Talos, such as v1.12.7
 	Stage    string // such as running
-	Services map[string]Service
+	Services map[string]talosapi.Service
 	Unmet    map[string]string // why conditions of the machine's readiness are not met, such as staticPods, by their names
 }
 
 // Runs reports whether a Talos service runs, healthy or not.
-func (m Machine) Runs(service string) bool { return m.Services[service].State == running }
-
-// Service is a Talos service.
-type Service struct {
-	State          string    // such as Running
-	Known, Healthy bool      // whether its health was checked, and whether it is healthy
-	Since          time.Time // of its newest event
-	Message        string    // of its newest event; Talos's words
-}
-
-// Member is a member of etcd.
-type Member struct {
-	ID      uint64
-	Name    string     // "" before it has started for the first time
-	Address netip.Addr // at which the other members reach it; invalid if it is not known
-	Learner bool       // without a vote
-}
+func (m Machine) Runs(service string) bool { return m.Services[service].State == talosapi.Running }
 
 // KubeNode is what a Node object says.
 type KubeNode struct {
@@ -87,14 +72,14 @@ func (e BlockedError) Error() string { return e.Reason }
 
 // Cluster reads and changes a cluster.
 type Cluster interface {
-	Machine(ctx context.Context, node Node) (Machine, error)   // asks the node's own Talos API
-	Members(ctx context.Context, asked Node) ([]Member, error) // asks a control plane for etcd's members
-	Nodes(ctx context.Context) (map[string]KubeNode, error)    // all Node objects, by name
-	Cordon(ctx context.Context, node string) error             // makes the node unschedulable, and annotates it
-	Uncordon(ctx context.Context, node string) error           // removes that annotation, and makes the node schedulable
-	Forget(ctx context.Context, node string) error             // removes that annotation only
-	Pods(ctx context.Context, node string) ([]Pod, error)      // all pods of a node
-	Evict(ctx context.Context, pod Pod) error                  // ErrGone, BlockedError or another error
+	Machine(ctx context.Context, node Node) (Machine, error)            // asks the node's own Talos API
+	Members(ctx context.Context, asked Node) ([]talosapi.Member, error) // asks a control plane for etcd's members
+	Nodes(ctx context.Context) (map[string]KubeNode, error)             // all Node objects, by name
+	Cordon(ctx context.Context, node string) error                      // makes the node unschedulable, and annotates it
+	Uncordon(ctx context.Context, node string) error                    // removes that annotation, and makes the node schedulable
+	Forget(ctx context.Context, node string) error                      // removes that annotation only
+	Pods(ctx context.Context, node string) ([]Pod, error)               // all pods of a node
+	Evict(ctx context.Context, pod Pod) error                           // ErrGone, BlockedError or another error
 
 	// Unmet returns which of the checks fails, and why; "" if none does. One without objects does not fail.
 	Unmet(ctx context.Context, checks []cluster.Check) (string, error)

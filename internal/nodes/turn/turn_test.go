@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 func (f *fake) change(nodes []Node, name string) Change {
@@ -54,14 +55,14 @@ func TestTake_WaitsWhileAnotherControlPlaneIsNotHealthy(t *testing.T) {
 	for want, breaks := range map[string]func(*fake){
 		"cp-2: its Talos API does not answer: no route": func(f *fake) { f.down["cp-2"] = errors.New("no route") },
 		"cp-2: the machine is rebooting":                func(f *fake) { f.machines["cp-2"].Stage = "rebooting" },
-		"cp-2: its etcd is Preparing":                   func(f *fake) { f.machines["cp-2"].Services["etcd"] = Service{State: "Preparing"} },
-		"cp-2: its etcd is not healthy":                 func(f *fake) { f.machines["cp-2"].Services["etcd"] = Service{State: running} },
+		"cp-2: its etcd is Preparing":                   func(f *fake) { f.machines["cp-2"].Services["etcd"] = talosapi.Service{State: "Preparing"} },
+		"cp-2: its etcd is not healthy":                 func(f *fake) { f.machines["cp-2"].Services["etcd"] = talosapi.Service{State: talosapi.Running} },
 		"cp-2: an earlier run has left it cordoned, and kubelet is not healthy": func(f *fake) {
 			f.nodes["cp-2"] = KubeNode{Ready: true, Unschedulable: true, Ours: true, Boot: "1"}
-			f.machines["cp-2"].Services["kubelet"] = Service{State: running, Known: true}
+			f.machines["cp-2"].Services["kubelet"] = talosapi.Service{State: talosapi.Running, Known: true}
 		},
 		"2 of etcd's 5 members are healthy, and 3 are needed": func(f *fake) {
-			f.members = append(f.members, Member{ID: 8, Name: "gone-1"}, Member{ID: 9, Name: "gone-2"})
+			f.members = append(f.members, talosapi.Member{ID: 8, Name: "gone-1"}, talosapi.Member{ID: 9, Name: "gone-2"})
 		},
 		"cp-3 is a member of etcd without a vote yet": func(f *fake) { f.members[2].Learner = true },
 	} {
@@ -82,10 +83,12 @@ func TestTake_AControlPlaneWithoutEtcdIsChangedToRepairIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
 		f.down["cp-2"] = errors.New("no route")
-		f.machines["cp-1"].Services["etcd"] = Service{State: "Failed"}
+		f.machines["cp-1"].Services["etcd"] = talosapi.Service{State: "Failed"}
 		c := f.change(nodes, "cp-1")
 		c.Act = func(ctx context.Context) error {
-			f.with(func() { f.machines["cp-1"].Services["etcd"] = Service{State: running, Known: true, Healthy: true} })
+			f.with(func() {
+				f.machines["cp-1"].Services["etcd"] = talosapi.Service{State: talosapi.Running, Known: true, Healthy: true}
+			})
 			return f.reboot("cp-1")(ctx)
 		}
 		require.NoError(t, f.engine(t, nodes).Take(t.Context(), c))
@@ -231,10 +234,12 @@ func TestTake_IsNotBackBefore(t *testing.T) {
 		"the machine is booting":  func(f *fake) { f.machines["cp-1"].Stage = "booting" },
 		"the machine is booting, and kubelet is Waiting (Error running X)": func(f *fake) {
 			f.machines["cp-1"].Stage = "booting"
-			f.machines["cp-1"].Services["kubelet"] = Service{State: "Waiting", Message: "Error running X"}
+			f.machines["cp-1"].Services["kubelet"] = talosapi.Service{State: "Waiting", Message: "Error running X"}
 		},
-		"kubelet is not healthy":       func(f *fake) { f.machines["cp-1"].Services["kubelet"] = Service{State: running, Known: true} },
-		"etcd is Preparing":            func(f *fake) { f.machines["cp-1"].Services["etcd"] = Service{State: "Preparing"} },
+		"kubelet is not healthy": func(f *fake) {
+			f.machines["cp-1"].Services["kubelet"] = talosapi.Service{State: talosapi.Running, Known: true}
+		},
+		"etcd is Preparing":            func(f *fake) { f.machines["cp-1"].Services["etcd"] = talosapi.Service{State: "Preparing"} },
 		"its Node object is not Ready": func(f *fake) { f.nodes["cp-1"] = KubeNode{Unschedulable: true, Ours: true, Boot: "2"} },
 		"it has no Node object":        func(f *fake) { delete(f.nodes, "cp-1") },
 		"its kubelet has not reported since the reboot": func(f *fake) {
@@ -396,7 +401,7 @@ func TestRestarted_WaitsForAnotherEventOfTheServiceAndForStaticPods(t *testing.T
 		f, nodes := newFake(1)
 		event := func(seconds int64) {
 			f.with(func() {
-				f.machines["cp-1"].Services["cri"] = Service{State: running, Known: true, Healthy: true, Since: time.Unix(seconds, 0)}
+				f.machines["cp-1"].Services["cri"] = talosapi.Service{State: talosapi.Running, Known: true, Healthy: true, Since: time.Unix(seconds, 0)}
 			})
 		}
 		event(1)
@@ -433,11 +438,11 @@ func TestRestarted_DoesNotWaitForEverForARestartThatIsNotNeeded(t *testing.T) {
 func TestFollows_WaitsForTheHealthOfTheKubeletAndForStaticPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
-		kubelet := func(service Service) { f.with(func() { f.machines["cp-1"].Services["kubelet"] = service }) }
+		kubelet := func(service talosapi.Service) { f.with(func() { f.machines["cp-1"].Services["kubelet"] = service }) }
 		problem := "kube-apiserver has not started again with its new arguments and files"
 		c := Change{Node: named(nodes, "cp-1"), Quiet: true, Awaits: Nothing, Act: func(context.Context) error {
-			kubelet(Service{State: running})
-			time.AfterFunc(10*time.Second, func() { kubelet(Service{State: running, Known: true, Healthy: true}) })
+			kubelet(talosapi.Service{State: talosapi.Running})
+			time.AfterFunc(10*time.Second, func() { kubelet(talosapi.Service{State: talosapi.Running, Known: true, Healthy: true}) })
 			time.AfterFunc(25*time.Second, func() { f.with(func() { problem = "" }) })
 			return nil
 		}}
@@ -470,7 +475,7 @@ func TestTake_NamesWhatANodeThatIsNotBackHasWrittenLast(t *testing.T) {
 		f.lines = map[string][]string{"worker-1": {"log of kubelet:", "| unknown flag: --what"}}
 		change := f.change(nodes, "worker-1")
 		change.Act = func(context.Context) error {
-			f.with(func() { f.machines["worker-1"].Services["kubelet"] = Service{State: "Waiting"} })
+			f.with(func() { f.machines["worker-1"].Services["kubelet"] = talosapi.Service{State: "Waiting"} })
 			return nil
 		}
 		err := f.engine(t, nodes).Take(t.Context(), change)

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -148,20 +149,20 @@ func (f *fake) Machine(_ context.Context, of turn.Node) (turn.Machine, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	node := f.node(of.Name)
-	services := map[string]turn.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}
+	services := map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}
 	if node.Role == cluster.ControlPlane {
-		services["etcd"] = turn.Service{State: "Running", Known: true, Healthy: true}
+		services["etcd"] = talosapi.Service{State: "Running", Known: true, Healthy: true}
 	}
 	return turn.Machine{Boot: fmt.Sprint(node.boot), Version: node.running.Talos, Stage: node.stage, Services: services}, node.down
 }
 
-func (f *fake) Members(_ context.Context, asked turn.Node) ([]turn.Member, error) {
+func (f *fake) Members(_ context.Context, asked turn.Node) ([]talosapi.Member, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var members []turn.Member
+	var members []talosapi.Member
 	for i, node := range f.nodes {
 		if node.Role == cluster.ControlPlane {
-			members = append(members, turn.Member{ID: uint64(i), Name: node.Name})
+			members = append(members, talosapi.Member{ID: uint64(i), Name: node.Name})
 		}
 	}
 	return members, f.node(asked.Name).down

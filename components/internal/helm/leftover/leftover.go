@@ -13,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
@@ -22,8 +21,6 @@ const (
 	timeout        = time.Minute      // longest wait for an API server that does not answer
 	requestTimeout = 10 * time.Second // for one request
 )
-
-var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // Release is a Helm release that is about to be installed.
 type Release struct {
@@ -73,7 +70,7 @@ func (r Release) clear(ctx context.Context, api *kubeapi.Client) error {
 // remove deletes a record, unless it is gone.
 func (r Release) remove(ctx context.Context, api *kubeapi.Client, one record) error {
 	err := kubeapi.Retry(ctx, nil, func() error {
-		return api.Objects.Resource(secrets).Namespace(r.Namespace).Delete(ctx, one.secret, metav1.DeleteOptions{})
+		return api.Objects.Resource(kubeapi.Secrets).Namespace(r.Namespace).Delete(ctx, one.secret, metav1.DeleteOptions{})
 	})
 	if apierrors.IsNotFound(err) {
 		return nil

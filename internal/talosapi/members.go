@@ -1,0 +1,45 @@
+package talosapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"net/url"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+)
+
+// Member is a member of etcd, as a control plane lists it.
+type Member struct {
+	ID        uint64
+	Name      string       // "" before it has started for the first time
+	Addresses []netip.Addr // at which the other members reach it
+	Learner   bool         // without a vote
+}
+
+// Title is the member's name, or its id before it has a name.
+func (m Member) Title() string { return cmp.Or(m.Name, fmt.Sprintf("member %x", m.ID)) }
+
+// Members asks a control plane for the members of etcd. The context may name the control plane.
+func Members(ctx context.Context, asked *client.Client) (members []Member, err error) {
+	reply, err := asked.EtcdMemberList(ctx, &machine.EtcdMemberListRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, message := range reply.GetMessages() {
+		for _, listed := range message.GetMembers() {
+			member := Member{ID: listed.GetId(), Name: listed.GetHostname(), Learner: listed.GetIsLearner()}
+			for _, peer := range listed.GetPeerUrls() {
+				if at, err := url.Parse(peer); err == nil {
+					if address, err := netip.ParseAddr(at.Hostname()); err == nil {
+						member.Addresses = append(member.Addresses, address)
+					}
+				}
+			}
+			members = append(members, member)
+		}
+	}
+	return members, nil
+}
