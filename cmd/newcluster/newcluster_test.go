@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cmd/check"
 	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 var update = flag.Bool("update", false, "write templates/cluster")
@@ -106,8 +107,7 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 
 func TestNew_TheStackFileIsAccepted(t *testing.T) {
 	folder := byPulumi(t, "home")
-	stack, err := config.LoadFile(filepath.Join(folder, "Pulumi.home.yaml"))
-	require.NoError(t, err)
+	stack := clusters.Read(t, filepath.Join(folder, "Pulumi.home.yaml"))
 	assert.Equal(t, "home", stack.Identity.Name)
 	t.Chdir(folder)
 	assert.Zero(t, check.Main("slipway check", nil))
@@ -117,8 +117,7 @@ func TestNew_TheStackFileIsAcceptedWithTheAnswers(t *testing.T) {
 	code, folder, problems := newRepository(t, "berlin", "--proxmox", "https://pve.example.com:8006/", "--host", "alpha",
 		"--network", "10.1.2.0/24", "--git", "https://git.example.com/ops/berlin.git")
 	require.Equal(t, written, code, problems)
-	stack, err := config.LoadFile(filepath.Join(folder, "Pulumi.berlin.yaml"))
-	require.NoError(t, err)
+	stack := clusters.Read(t, filepath.Join(folder, "Pulumi.berlin.yaml"))
 	assert.Equal(t, "berlin", stack.Identity.Name)
 	assert.Equal(t, "https://pve.example.com:8006/", stack.Proxmox.Endpoint)
 	assert.Equal(t, "https://git.example.com/ops/berlin.git", stack.GitOps.URL)
