@@ -16,5 +16,6 @@ func (c *Cluster) Advice(day time.Time) Problems {
 		c.Providers.OnePassword.Operator.advise(&findings)
 	}
 	c.adviseStorageVault(&findings)
+	c.adviseSnapshotBucket(&findings)
 	return slices.Concat(c.versionAdvice(day), findings.All())
 }

@@ -87,6 +87,7 @@ func (c *Cluster) check(findings *Findings) {
 	c.checkTalos(findings)
 	c.Lifecycle.check(c.GitOps, findings)
 	c.checkSkip(findings)
+	snapshotBucketCheck{findings, c}.snapshotBucket()
 	c.checkVersions(findings)
 	c.Cilium.check(c.CRDs, c.NodePools, findings)
 	c.CRDs.check(c.CertManager, c.Providers, findings)

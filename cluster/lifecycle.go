@@ -22,7 +22,7 @@ type Lifecycle struct {
 	Skip []SkippedNode `json:"skip"`
 	// Generations of the certificate authorities (CAs). A higher number makes `up` replace a CA.
 	CertificateAuthorities CertificateAuthorities `json:"certificateAuthorities"`
-	// Snapshots of etcd, of which `up` takes one before each upgrade, each removal of a control plane and each new CA.
+	// Snapshots of etcd, of which `up` takes one before each upgrade, each new or removed control plane and each new CA.
 	Snapshots Snapshots `json:"snapshots"`
 }
 
@@ -73,9 +73,9 @@ type Snapshots struct {
 	// Whether pods of the namespace `etcd-backup` may take snapshots with Talos's API, and Flux applies a CronJob there that copies them to
 	// a bucket: see [the tree](gitops.md#snapshots-of-etcd). They are encrypted to the first of `recipients`.
 	Scheduled bool `json:"scheduled" example:"true"`
-	// Snapshot that `up` restores if no control plane has data of etcd: the name of a file in `folder`, or an absolute path. While etcd
-	// exists, it does nothing. With `none`, `up` begins with an empty cluster where it would refuse to, because all control planes of a
-	// cluster that existed are new. Remove the key afterwards.
+	// Snapshot that `up` restores if no control plane has data of etcd: the name of a file in `folder`, an absolute path, or the key of an
+	// object of the bucket, as `bucket:KEY`. While etcd exists, it does nothing. With `none`, `up` begins with an empty cluster where it
+	// would refuse to, because all control planes of a cluster that existed are new. Remove the key afterwards.
 	RecoverFrom string `json:"recoverFrom" form:"snapshot-file" example:"infra-20260102T030405Z.db.age"`
 }
 
@@ -84,6 +84,15 @@ const RecoverNothing = syntax.NoSnapshot
 
 // Restores reports whether a snapshot is declared that is to be restored.
 func (s Snapshots) Restores() bool { return s.RecoverFrom != "" && s.RecoverFrom != RecoverNothing }
+
+// Object returns the key of the object of the bucket that is to be restored; "" if it is none.
+func (s Snapshots) Object() string {
+	key, is := strings.CutPrefix(s.RecoverFrom, syntax.InBucket)
+	if !is {
+		return ""
+	}
+	return key
+}
 
 // BackupNamespace is the namespace whose pods take snapshots by a schedule.
 const BackupNamespace = "etcd-backup"

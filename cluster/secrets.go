@@ -43,6 +43,11 @@ type Secrets struct {
 	// Private keys of age that decrypt the snapshot in `lifecycle.snapshots.recoverFrom`: the file that `age-keygen` wrote. Set it for the
 	// restore only.
 	SnapshotIdentity Secret `json:"snapshotIdentity" example:"AGE-SECRET-KEY-1…"`
+	// Access key, its id, with which `up` copies its snapshots of etcd to the bucket of `lifecycle.snapshots.scheduled`. It may write
+	// objects there. To restore one, and to be warned of old ones, it must also read and list them. Without it, `up` uses no bucket.
+	SnapshotAccessKey Secret `json:"snapshotAccessKey" example:"GK3515373e4c851ebaad366558"`
+	// Secret key of `snapshotAccessKey`.
+	SnapshotSecretKey Secret `json:"snapshotSecretKey" example:"7d37d093435a41f2aab8f13c19ba067d"`
 
 	// SecretPatches is TalosSecretPatches, decoded. It is not a key of the file.
 	SecretPatches SecretPatches `json:"-"`
@@ -129,7 +134,10 @@ func (c *Cluster) Knowing(secrets Secrets) *Cluster {
 
 // OfMachines returns the secrets that machines need: of the hypervisor, of their configurations, and of a restore.
 func (s Secrets) OfMachines() Secrets {
-	return Secrets{ProxmoxAPIToken: s.ProxmoxAPIToken, TalosSecretPatches: s.TalosSecretPatches, SnapshotIdentity: s.SnapshotIdentity}
+	return Secrets{
+		ProxmoxAPIToken: s.ProxmoxAPIToken, TalosSecretPatches: s.TalosSecretPatches, SnapshotIdentity: s.SnapshotIdentity,
+		SnapshotAccessKey: s.SnapshotAccessKey, SnapshotSecretKey: s.SnapshotSecretKey,
+	}
 }
 
 // OfNetwork returns the secret that the network needs.
@@ -227,6 +235,8 @@ func (c secretsCheck) secrets() {
 		{NamedSecret{"bucketSecretKey", c.BucketSecretKey}, syntax.BucketKey},
 		{NamedSecret{"sopsAgeKey", c.SOPSAgeKey}, syntax.AgeKeys},
 		{NamedSecret{"snapshotIdentity", c.SnapshotIdentity}, syntax.AgeKeys},
+		{NamedSecret{snapshotAccessKey, c.SnapshotAccessKey}, syntax.BucketKey},
+		{NamedSecret{snapshotSecretKey, c.SnapshotSecretKey}, syntax.BucketKey},
 		{NamedSecret{storageToken, c.OnePasswordStorageToken}, syntax.ConnectToken},
 		{NamedSecret{MeshAuthorityKey, c.MeshCA}, func(text string) *syntax.Fault { _, fault := syntax.MeshAuthority(text); return fault }},
 	}

@@ -85,7 +85,7 @@ func TestSecrets_AComponentKnowsThoseThatItNeedsOnly(t *testing.T) {
 	}
 	require.Greater(t, len(set(of)), 10)
 	declared := &cluster.Cluster{Secrets: all}
-	assert.Equal(t, []string{"ProxmoxAPIToken", "TalosSecretPatches", "SnapshotIdentity"},
+	assert.Equal(t, []string{"ProxmoxAPIToken", "TalosSecretPatches", "SnapshotIdentity", "SnapshotAccessKey", "SnapshotSecretKey"},
 		set(reflect.ValueOf(declared.Knowing(declared.OfMachines()).Secrets)))
 	assert.Equal(t, []string{"MeshCA"}, set(reflect.ValueOf(declared.Knowing(declared.OfNetwork()).Secrets)))
 	assert.Equal(t, all, declared.Secrets)

@@ -9,6 +9,9 @@ import (
 // NoSnapshot is the snapshot-file that stands for none.
 const NoSnapshot = "none"
 
+// InBucket begins a snapshot-file that is an object of the bucket for snapshots; its key follows.
+const InBucket = "bucket:"
+
 // FirstDisk is the device of the first SCSI disk of a VM with one disk.
 const FirstDisk = "/dev/sda"
 
@@ -85,18 +88,20 @@ var talosForms = []Form{
 		remedy: "write " + FirstDisk + ", or a path below /dev/disk/by-id or by-path",
 	},
 	{
-		Name: "snapshot-file", What: "the file of a snapshot", Words: "file name, absolute path, or `" + NoSnapshot + "`",
-		Example: "infra-20260102T030405Z.db", Pattern: `^(/([0-9A-Za-z ._:+=@-]+/)*)?[0-9A-Za-z._:+=@-][0-9A-Za-z ._:+=@-]*$`,
+		Name: "snapshot-file", What: "the file of a snapshot", Words: "file name, absolute path, `" + InBucket + "KEY`, or `" + NoSnapshot + "`",
+		Example: "infra-20260102T030405Z.db",
+		Pattern: `^((/|` + InBucket + `)([0-9A-Za-z ._:+=@-]+/)*)?[0-9A-Za-z._:+=@-][0-9A-Za-z ._:+=@-]*$`,
 		check: func(value string) *Fault {
 			switch {
 			case strings.HasSuffix(value, ".sha256"):
 				return because("is the checksum of a snapshot", "did you mean "+strings.TrimSuffix(value, ".sha256")+"?")
-			case slices.ContainsFunc(strings.Split(value, "/"), func(part string) bool { return part == "." || part == ".." }):
+			case value == InBucket,
+				slices.ContainsFunc(strings.Split(value, "/"), func(part string) bool { return part == "." || part == ".." }):
 				return wrong()
 			}
 			return nil
 		},
-		remedy: "write the name of a file in lifecycle.snapshots.folder, or an absolute path",
+		remedy: "write the name of a file in lifecycle.snapshots.folder, an absolute path, or " + InBucket + " and the key of an object",
 	},
 }
 

@@ -35,7 +35,7 @@ func (r *registrar) bootstrap(
 		func(talosconfig string, incarnations []string, key string) (string, error) {
 			return probe.Encode(&bootstrap.Spec{
 				Talosconfig: talosconfig, Node: first.Address, ControlPlanes: controlPlanes,
-				Machines: incarnations, Recovery: recovery(r.Cluster, key),
+				Machines: incarnations, Recovery: bootstrap.RecoveryOf(r.Cluster, key),
 			})
 		})
 	return step.New(ctx, r.NameOf("bootstrap"), step.Args{
@@ -45,19 +45,6 @@ func (r *registrar) bootstrap(
 		},
 		Again: "bootstrap --existed",
 	}, r.Component)
-}
-
-// recovery returns what becomes of a cluster whose control planes are all new.
-func recovery(c *cluster.Cluster, key string) bootstrap.Recovery {
-	declared := c.Lifecycle.Snapshots
-	made := bootstrap.Recovery{Cluster: c.Identity.Name, Folder: declared.Folder, From: declared.RecoverFrom}
-	if declared.Restores() {
-		made.Identity, made.Key = c.SnapshotIdentity.Reveal(), key
-		for _, node := range c.Machines() {
-			made.Nodes = append(made.Nodes, node.Name)
-		}
-	}
-	return made
 }
 
 // warnOfRecovery reminds of a declared recovery, which does nothing while etcd exists.

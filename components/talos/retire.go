@@ -50,12 +50,12 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 	return removal, err
 }
 
-// retireSpec returns the spec of the step, without credentials.
+// retireSpec returns the spec of the step, without the talosconfig.
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
 		Target:     turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines()), Skip: declared.Lifecycle.Skip},
 		TurnLimits: declared.Lifecycle.TurnLimits, TurnChecks: declared.TurnChecks(),
-		Snapshots: snapshot.PlaceOf(declared.Lifecycle.Snapshots), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
+		Snapshots: snapshot.PlaceOf(declared), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {
 		spec.Nodes[i].Generation = machine.Generation

@@ -68,7 +68,7 @@ func (r *registrar) rotate(
 	spec := rotate.Spec{
 		Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines()), Skip: r.Lifecycle.Skip},
 		TurnChecks: r.TurnChecks(),
-		Snapshots:  snapshot.PlaceOf(r.Lifecycle.Snapshots),
+		Snapshots:  snapshot.PlaceOf(r.Cluster),
 	}
 	if ca.of == rotate.Kubernetes {
 		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces

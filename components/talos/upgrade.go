@@ -49,7 +49,7 @@ func (r *registrar) upgrade(
 					Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux, OwnGatewayAPI: !r.CRDs.StandardGatewayAPI(),
 				},
 			},
-			Snapshots: snapshot.PlaceOf(declared.Snapshots),
+			Snapshots: snapshot.PlaceOf(r.Cluster),
 		})
 	}
 	spec := pulumix.Apply3Err(talosconfig, schematic, installer, encode)

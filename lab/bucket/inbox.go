@@ -1,11 +1,15 @@
 package bucket
 
 import (
+	"bytes"
 	"crypto/md5" //nolint:gosec // what S3 has as ETag
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/xml"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,6 +28,7 @@ const minPart = 5 << 20
 type Inbox struct {
 	Name      string // of the bucket
 	AccessKey string
+	ReaderKey string // another access key with the same secret key, which may also read and list; "" means none
 	SecretKey string
 	Region    string // "" means us-east-1
 	Folder    string
@@ -32,6 +37,9 @@ type Inbox struct {
 	mu      sync.Mutex
 	uploads map[string]*upload // by id
 }
+
+// incomplete ends the name of a file that is being written.
+const incomplete = ".new"
 
 // upload is an object of which parts have arrived.
 type upload struct {
@@ -51,13 +59,22 @@ func (i *Inbox) Handler() http.Handler {
 
 func (i *Inbox) answer(w http.ResponseWriter, r *http.Request) *failure {
 	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if failed := (keys{i.AccessKey, i.SecretKey, i.Region}).allow(r, time.Now()); failed != nil {
+	failed, reads := (keys{i.AccessKey, i.SecretKey, i.Region}).allow(r, time.Now()), false
+	if failed != nil && failed.Code == unknownKey && i.ReaderKey != "" {
+		failed = (keys{i.ReaderKey, i.SecretKey, i.Region}).allow(r, time.Now())
+		reads = failed == nil
+	}
+	if failed != nil {
 		return failed
 	}
 	query := r.URL.Query()
 	switch in := r.Method; {
 	case name != i.Name:
 		return fail(http.StatusNotFound, "NoSuchBucket", "The specified bucket does not exist")
+	case reads && in == http.MethodGet && key != "":
+		return i.get(w, r, key)
+	case reads && in == http.MethodGet && query.Get("list-type") == "2":
+		return i.list(w, r)
 	case key == "":
 		return fail(http.StatusForbidden, "AccessDenied", "Access Denied")
 	case in == http.MethodPut && query.Has("uploadId"):
@@ -72,6 +89,40 @@ func (i *Inbox) answer(w http.ResponseWriter, r *http.Request) *failure {
 		return i.abort(w, r, key)
 	}
 	return fail(http.StatusForbidden, "AccessDenied", "Access Denied")
+}
+
+// get answers with an object.
+func (i *Inbox) get(w http.ResponseWriter, r *http.Request, key string) *failure {
+	content, err := os.ReadFile(filepath.Join(i.Folder, filepath.Clean("/"+key)))
+	if err != nil {
+		return fail(http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
+	}
+	w.Header().Set("ETag", etag(content))
+	w.Header().Set("Content-Type", "binary/octet-stream")
+	http.ServeContent(w, r, "", time.Now(), bytes.NewReader(content))
+	return nil
+}
+
+// list answers with the objects.
+func (i *Inbox) list(w http.ResponseWriter, r *http.Request) *failure {
+	files := map[string]listed{}
+	err := filepath.WalkDir(i.Folder, func(path string, file fs.DirEntry, err error) error {
+		if err != nil || file.IsDir() || strings.HasSuffix(path, incomplete) {
+			return err
+		}
+		info, err := file.Info()
+		if err != nil {
+			return err
+		}
+		key, err := filepath.Rel(i.Folder, path)
+		files[key] = newListed(info.ModTime(), etag([]byte(path)), int(info.Size()))
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		i.Log.Error("bucket", "err", err)
+		return fail(http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again.")
+	}
+	return list(w, r, i.Name, slices.Sorted(maps.Keys(files)), func(key string) listed { return files[key] })
 }
 
 // put stores an object.
@@ -94,10 +145,10 @@ func (i *Inbox) store(key string, content []byte) *failure {
 	path := filepath.Join(i.Folder, key)
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = os.WriteFile(path+".new", content, 0o600)
+		err = os.WriteFile(path+incomplete, content, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(path+".new", path)
+		err = os.Rename(path+incomplete, path)
 	}
 	if err != nil {
 		i.Log.Error("bucket", "err", err)

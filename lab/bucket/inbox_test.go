@@ -3,6 +3,7 @@ package bucket
 import (
 	"bytes"
 	"cmp"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -134,4 +136,28 @@ func TestInbox_NobodyWritesWithoutASignature(t *testing.T) {
 	server := httptest.NewServer(in.Handler())
 	defer server.Close()
 	require.Equal(t, "AccessDenied", refused(t, unsigned(t, http.MethodPut, server.URL+"/etcd/key"), http.StatusForbidden))
+}
+
+func TestInbox_GivesAReaderWhatWasWrittenAndItsList(t *testing.T) {
+	in, client := inbox(t, true)
+	in.ReaderKey = "reader"
+	reader := client(func(o *s3.Options) { o.Credentials = credentials.NewStaticCredentialsProvider("reader", "right", "") })
+	listed, err := reader.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("etcd")})
+	require.NoError(t, err)
+	require.Empty(t, listed.Contents)
+	require.NoError(t, send(t, client(nil), "etcd", "infra/2026-01-02T03:04:05Z.snap.age", []byte("one")))
+	require.NoError(t, send(t, reader, "etcd", "infra/20260102T030405Z.db.age", []byte("two")))
+	require.NoError(t, send(t, reader, "etcd", "apps/x", []byte("three")))
+	listed, err = reader.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("etcd"), Prefix: aws.String("infra/")})
+	require.NoError(t, err)
+	require.Len(t, listed.Contents, 2)
+	require.Equal(t, "infra/2026-01-02T03:04:05Z.snap.age", *listed.Contents[0].Key)
+	require.WithinDuration(t, time.Now(), *listed.Contents[0].LastModified, time.Minute)
+	got, err := reader.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("etcd"), Key: aws.String("infra/20260102T030405Z.db.age")})
+	require.NoError(t, err)
+	content, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	require.Equal(t, "two", string(content))
+	_, err = reader.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("etcd"), Key: aws.String("infra/other")})
+	require.ErrorContains(t, err, "NoSuchKey")
 }

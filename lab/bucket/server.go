@@ -169,7 +169,11 @@ func (s *Server) bucket(w http.ResponseWriter, r *http.Request, name string) *fa
 	case query.Get("list-type") != "2" || query.Get("delimiter") != "":
 		return fail(http.StatusNotImplemented, "NotImplemented", "A header you provided implies functionality that is not implemented.")
 	}
-	return s.list(w, r, name)
+	keys, objects, changed, failed := s.read(r.Context(), query.Get("continuation-token") == "")
+	if failed != nil {
+		return failed
+	}
+	return list(w, r, name, keys, func(key string) listed { return newListed(changed, objects[key].etag, len(objects[key].content)) })
 }
 
 type listing struct {
@@ -192,15 +196,14 @@ type listed struct {
 	StorageClass string
 }
 
-// list answers with the objects whose keys have a prefix, at most maxKeys, from where the continuation token says.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, name string) *failure {
+func newListed(changed time.Time, etag string, size int) listed {
+	return listed{LastModified: changed.UTC().Format("2006-01-02T15:04:05.000Z"), ETag: etag, Size: size, StorageClass: "STANDARD"}
+}
+
+// list answers with the objects whose keys, which are sorted, have a prefix: at most maxKeys, from where the continuation token says.
+func list(w http.ResponseWriter, r *http.Request, name string, keys []string, describe func(key string) listed) *failure {
 	query := r.URL.Query()
-	token := query.Get("continuation-token")
-	keys, objects, changed, failed := s.read(r.Context(), token == "")
-	if failed != nil {
-		return failed
-	}
-	after := query.Get("start-after")
+	token, after := query.Get("continuation-token"), query.Get("start-after")
 	if token != "" {
 		text, err := base64.URLEncoding.DecodeString(token)
 		if err != nil {
@@ -233,9 +236,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, name string) *fail
 			break
 		}
 		after = key
-		found := objects[key]
-		answer.Contents = append(answer.Contents, listed{Key: encode(key), LastModified: changed.Format("2006-01-02T15:04:05.000Z"),
-			ETag: found.etag, Size: len(found.content), StorageClass: "STANDARD"})
+		found := describe(key)
+		found.Key = encode(key)
+		answer.Contents = append(answer.Contents, found)
 	}
 	answer.KeyCount = len(answer.Contents)
 	write(w, http.StatusOK, answer)

@@ -21,6 +21,9 @@ const (
 	maxSkew    = 15 * time.Minute
 )
 
+// unknownKey is the code of S3's error for an access key that it does not know.
+const unknownKey = "InvalidAccessKeyId"
+
 // keys are an access key with its secret key, and the region of the bucket; "" means us-east-1.
 type keys struct{ access, secret, region string }
 
@@ -41,7 +44,7 @@ func (k keys) allow(r *http.Request, now time.Time) *failure {
 	case err != nil || given.date != at.Format("20060102"):
 		return fail(http.StatusForbidden, "AccessDenied", "AWS authentication requires a valid Date or x-amz-date header")
 	case given.accessKey != k.access:
-		return fail(http.StatusForbidden, "InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.")
+		return fail(http.StatusForbidden, unknownKey, "The AWS Access Key Id you provided does not exist in our records.")
 	case given.region != region:
 		failed := fail(http.StatusBadRequest, "AuthorizationHeaderMalformed",
 			fmt.Sprintf("The authorization header is malformed; the region '%s' is wrong; expecting '%s'", given.region, region))

@@ -31,12 +31,13 @@ type Settings struct {
 }
 
 // SourceUser is the user of the lab's registry, AccessKey the access key of its bucket with the tree, and SnapshotKey that of its buckets for
-// snapshots of etcd. The password and the secret keys are Secrets.GitPassword. An access key is a secret of the stack, so Pulumi masks it
-// wherever it is in the output: it is no common word.
+// snapshots of etcd, which may write only; SnapshotReaderKey may also read. The password and the secret keys are Secrets.GitPassword. An
+// access key is a secret of the stack, so Pulumi masks it wherever it is in the output: it is no common word.
 const (
-	SourceUser  = "flux"
-	AccessKey   = "LABACCESSKEYOFBUCKET"
-	SnapshotKey = "LABACCESSKEYOFSNAPSHOTS"
+	SourceUser        = "flux"
+	AccessKey         = "LABACCESSKEYOFBUCKET"
+	SnapshotKey       = "LABACCESSKEYOFSNAPSHOTS"
+	SnapshotReaderKey = "LABACCESSKEYOFUP"
 )
 
 // Secrets are the secrets of one lab. Each lab has new ones.

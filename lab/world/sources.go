@@ -219,8 +219,8 @@ func (w *World) snapshotHosts() []host {
 		}
 		served[to] = true
 		inbox := &bucket.Inbox{
-			Name: to.Name, AccessKey: home.SnapshotKey, SecretKey: w.snapshotKeys()["secret"], Region: region,
-			Folder: w.Home.Bucket(to.Name), Log: w.Log,
+			Name: to.Name, AccessKey: home.SnapshotKey, ReaderKey: home.SnapshotReaderKey, SecretKey: w.snapshotKeys()["secret"],
+			Region: region, Folder: w.Home.Bucket(to.Name), Log: w.Log,
 		}
 		hosts = append(hosts, bucketHost(to, "S3 bucket for snapshots of etcd", inbox.Handler()))
 	}

@@ -59,6 +59,8 @@ func NewPlaceholders() (Placeholders, error) {
 		"fluxRegistryConfig":      login,
 		"sopsAgeKey":              ageKey.String() + "\n",
 		"snapshotIdentity":        ageKey.String() + "\n",
+		"snapshotAccessKey":       text,
+		"snapshotSecretKey":       text,
 		"sealedSecretsKey":        sealing,
 		"sealedSecretsCert":       certificate,
 		"sealedSecretsOldKeys":    old + oldCertificate,

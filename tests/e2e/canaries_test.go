@@ -144,7 +144,7 @@ func canaries(t *testing.T) []canary {
 		return `{"auths": {"` + registry + `": {"auth": "` + encoding.EncodeToString([]byte("robot:"+password)) + `"}}}`
 	}
 	patch, images, artifact, bucketKey := "canary-"+rand.Text(), "canary-"+rand.Text(), "canary-"+rand.Text(), rand.Text()
-	bucket := rand.Text() + rand.Text()
+	bucket, snapshotKey, snapshotSecret := rand.Text()+rand.Text(), rand.Text(), rand.Text()+rand.Text()
 	source := func(values map[string]any) func(settings) {
 		return func(s settings) {
 			delete(s, "slipway:gitPassword")
@@ -187,6 +187,7 @@ func canaries(t *testing.T) []canary {
 				"onepasswordToken": malformed, "onepasswordCredentials": malformed, "gitPassword": " " + malformed,
 				"onepasswordStorageToken": malformed,
 				"fluxRegistryConfig":      malformed, "snapshotIdentity": malformed, cluster.MeshAuthorityKey: malformed,
+				"snapshotAccessKey": " " + malformed, "snapshotSecretKey": " " + malformed,
 			},
 			marks: map[string]string{"malformed": malformed},
 		},
@@ -194,15 +195,20 @@ func canaries(t *testing.T) []canary {
 			name: "providers", up: true,
 			inputs: map[string]string{
 				"sopsAgeKey": identity.String(), "snapshotIdentity": snapshots.String(),
+				"snapshotAccessKey": snapshotKey, "snapshotSecretKey": snapshotSecret,
 				"sealedSecretsKey": key, "sealedSecretsCert": certificate, "sealedSecretsOldKeys": old + oldCertificate,
 				"talosSecretPatches": "all: [{machine: {registries: {config: {registry.example.com: {auth: {password: " + patch + "}}}}}}]",
 			},
 			marks: map[string]string{
 				"sopsAgeKey": identity.String(), "snapshotIdentity": snapshots.String(), "sealedSecretsKey": middle(key),
 				"sealedSecretsOldKeys": middle(old), "talosSecretPatches": patch,
+				"snapshotAccessKey": snapshotKey, "snapshotSecretKey": snapshotSecret,
 			},
 			edit: func(s settings) { // the key that the stack has made stays: it is protected
 				s.set("secrets", map[string]any{"sealedSecrets": map[string]any{"keyPairs": 1}})
+				s.set("lifecycle", map[string]any{"snapshots": map[string]any{"recipients": []string{snapshots.Recipient().String()}}})
+				settings := s["slipway:gitops"].(map[string]any)["settings"].(map[string]any)
+				settings[cluster.SnapshotEndpoint], settings[cluster.SnapshotBucket] = "https://s3.home.arpa", "snapshots"
 			},
 		},
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // TestRestore_AScheduledSnapshotBringsALostClusterBack rehearses what docs/gitops.md says about snapshots of etcd in a bucket: Flux applies
-// the CronJob, a Job of it puts an encrypted snapshot there with Talos's credentials for pods, and the cluster is restored from that file.
+// the CronJob, a Job of it puts an encrypted snapshot there with Talos's credentials for pods, `up` copies its own there, and the cluster is
+// restored from the object of the Job.
 func TestRestore_AScheduledSnapshotBringsALostClusterBack(t *testing.T) {
 	t.Parallel()
 	identity, err := age.GenerateX25519Identity()
@@ -28,6 +29,8 @@ func TestRestore_AScheduledSnapshotBringsALostClusterBack(t *testing.T) {
 		gitops := s["slipway:gitops"].(map[string]any)["settings"].(map[string]any)
 		gitops["ETCD_BACKUP_ENDPOINT"], gitops["ETCD_BACKUP_BUCKET"] = "https://s3.home.arpa", "snapshots"
 	})
+	l.setSecret("infra", "snapshotAccessKey", "LABACCESSKEYOFUP")
+	l.setSecret("infra", "snapshotSecretKey", l.password())
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	uid := l.field("namespace/kube-system", "{.metadata.uid}")
 	l.kubectl("create", "--namespace=default", "configmap", "before")
@@ -39,13 +42,12 @@ func TestRestore_AScheduledSnapshotBringsALostClusterBack(t *testing.T) {
 		l.kubectl("create", "--namespace=default", "configmap", "after")
 		destroyVMs(l)
 		l.pulumi("refresh", "--yes", "--skip-preview", "--target", "**-vm", "--target", "**-iso", "--stack", "infra")
-		l.in("sh", "-ec", `umask 077; mkdir -p "$XDG_STATE_HOME/slipway/snapshots"; cp "$1" "$XDG_STATE_HOME/slipway/snapshots"`, "sh", file)
 		l.setSecret("infra", "snapshotIdentity", identity.String())
 		editStackFile(l.t, l.stackFile("infra"), func(s settings) {
-			s["slipway:lifecycle"].(map[string]any)["snapshots"].(map[string]any)["recoverFrom"] = filepath.Base(file)
+			s["slipway:lifecycle"].(map[string]any)["snapshots"].(map[string]any)["recoverFrom"] = "bucket:infra/" + filepath.Base(file)
 		})
 		out := l.pulumiSays(remindsOfRecovery, "up", "--yes", "--skip-preview", "--stack", "infra")
-		require.Contains(l.t, out, "etcd was restored from "+filepath.Base(file))
+		require.Contains(l.t, out, "etcd was restored from bucket:infra/"+filepath.Base(file))
 		require.Equal(l.t, uid, l.field("namespace/kube-system", "{.metadata.uid}"), "it is the same cluster")
 		l.kubectl("get", "--namespace=default", "configmap/before")
 		_, err := l.try("kubectl", "--context=admin@infra", "get", "--namespace=default", "configmap/after")

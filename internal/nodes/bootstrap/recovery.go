@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
+	"github.com/slipway-platform/slipway/internal/bucket"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 )
 
@@ -22,7 +25,7 @@ func (j *job) prepare(ctx context.Context) error {
 	case j.Recovery.restores():
 		return j.give(ctx)
 	case j.Existed && j.Recovery.From != cluster.RecoverNothing:
-		return refusal{j.Recovery.lost()}
+		return refusal{j.Recovery.lost(ctx)}
 	}
 	return nil
 }
@@ -30,7 +33,7 @@ func (j *job) prepare(ctx context.Context) error {
 // give uploads the snapshot, once it was verified and compared with the cluster.
 func (j *job) give(ctx context.Context) error {
 	if j.from == nil {
-		from, err := j.Recovery.open()
+		from, err := j.Recovery.open(ctx)
 		if err != nil {
 			return refusal{fmt.Errorf("%s: %s: %w", recoverFrom, j.Recovery.From, err)}
 		}
@@ -43,15 +46,20 @@ func (j *job) give(ctx context.Context) error {
 // recoverFrom is the key of the declared snapshot.
 const recoverFrom = "lifecycle.snapshots.recoverFrom"
 
+// readTimeout is the longest time for reading the declared snapshot.
+const readTimeout = 10 * time.Minute
+
 // CheckSnapshot returns what is wrong with the snapshot that a cluster declares, nil if there is none or nothing is. It does not know the
-// machine secrets. If the identity is encrypted, it only compares the checksum beside the file.
+// machine secrets. If the identity is encrypted, it only compares the checksum beside a file.
 func CheckSnapshot(c *cluster.Cluster) *cluster.Problem {
 	declared := c.Lifecycle.Snapshots
 	if !declared.Restores() {
 		return nil
 	}
 	remedy := "declare a snapshot that can be restored, or remove the key"
-	err := checkSnapshot(c, declared)
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	err := checkSnapshot(ctx, c)
 	switch {
 	case err == nil:
 		return nil
@@ -63,34 +71,45 @@ func CheckSnapshot(c *cluster.Cluster) *cluster.Problem {
 	return cluster.NewProblem(recoverFrom, remedy, "%s cannot be restored: %s", declared.RecoverFrom, err.Error())
 }
 
-func checkSnapshot(c *cluster.Cluster, declared cluster.Snapshots) error {
-	path, err := snapshot.Path(declared.Folder, declared.RecoverFrom)
-	if err != nil {
-		return err
-	}
-	identity := c.SnapshotIdentity
-	if identity.IsSet() && identity.Reveal() == "" {
+func checkSnapshot(ctx context.Context, c *cluster.Cluster) error {
+	r := RecoveryOf(c, "")
+	switch object := r.object() != ""; {
+	case object && (c.SnapshotAccessKey.Reveal() == "" || c.SnapshotSecretKey.Reveal() == ""),
+		object && c.SnapshotIdentity.IsSet() && r.Identity == "":
+		return nil // encrypted
+	case c.SnapshotIdentity.IsSet() && r.Identity == "":
+		path, err := snapshot.Path(r.Folder, r.From)
+		if err != nil {
+			return err
+		}
 		return snapshot.CheckSum(path)
 	}
-	opened, err := snapshot.Open(path, identity.Reveal())
+	opened, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
 	contents, err := opened.Contents()
-	var nodes []string
-	for _, node := range c.Machines() {
-		nodes = append(nodes, node.Name)
-	}
-	return errors.Join(err, contents.Names(nodes), opened.Close())
+	return errors.Join(err, contents.Names(r.Nodes), opened.Close())
 }
 
-// open opens the declared snapshot, and refuses that of another cluster.
-func (r Recovery) open() (*snapshot.Opened, error) {
+// object returns the key of the declared object; "" if a file is declared.
+func (r Recovery) object() string { return cluster.Snapshots{RecoverFrom: r.From}.Object() }
+
+// read opens the declared snapshot, an object or a file.
+func (r Recovery) read(ctx context.Context) (*snapshot.Opened, error) {
+	if key := r.object(); key != "" {
+		return snapshot.OpenObject(ctx, r.Bucket, key, r.Identity)
+	}
 	path, err := snapshot.Path(r.Folder, r.From)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := snapshot.Open(path, r.Identity)
+	return snapshot.Open(path, r.Identity)
+}
+
+// open opens the declared snapshot, and refuses that of another cluster.
+func (r Recovery) open(ctx context.Context) (*snapshot.Opened, error) {
+	opened, err := r.read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,19 +121,41 @@ func (r Recovery) open() (*snapshot.Opened, error) {
 }
 
 // lost is the error of a cluster that existed, and of which no control plane has etcd.
-func (r Recovery) lost() error {
-	const remedy = "declare lifecycle.snapshots.recoverFrom with a snapshot to restore, or with none to begin with an empty cluster"
+func (r Recovery) lost(ctx context.Context) error {
 	folder, err := snapshot.Folder(r.Folder)
 	if err != nil {
 		return err
 	}
 	names, err := snapshot.List(folder, r.Cluster)
+	if err != nil {
+		return err
+	}
+	found := "there is none in " + folder
+	if len(names) > 0 {
+		found = "in " + folder + ": " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("all control planes are new, and etcd with the cluster's state is lost; declare lifecycle.snapshots.recoverFrom with a "+
+		"snapshot to restore, or with none to begin with an empty cluster (%s%s)", found, r.inBucket(ctx))
+}
+
+// newest is how many objects of a bucket an error names.
+const newest = 5
+
+// inBucket names the newest snapshots in the bucket, if there is one.
+func (r Recovery) inBucket(ctx context.Context) string {
+	if r.Bucket == nil {
+		return ""
+	}
+	objects, err := r.Bucket.List(ctx, bucket.Prefix(r.Cluster))
 	switch {
 	case err != nil:
-		return err
-	case len(names) == 0:
-		return fmt.Errorf("all control planes are new, and etcd with the cluster's state is lost; %s (there is none in %s)", remedy, folder)
+		return "; " + err.Error()
+	case len(objects) == 0:
+		return "; none in the " + r.Bucket.String()
 	}
-	return fmt.Errorf("all control planes are new, and etcd with the cluster's state is lost; %s (in %s: %s)", remedy, folder,
-		strings.Join(names, ", "))
+	text := "; newest in the " + r.Bucket.String() + ":"
+	for _, object := range objects[max(0, len(objects)-newest):] {
+		text += " " + syntax.InBucket + object.Key
+	}
+	return text
 }

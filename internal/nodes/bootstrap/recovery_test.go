@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"bytes"
 	"encoding/base64"
+	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,10 +19,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/bucket/buckettest"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 var ownKey = [32]byte{7}
@@ -142,6 +146,102 @@ func TestRun_RefusesASnapshotBeforeItUploadsAnything(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, [][]byte{data}, c.uploads, "decrypted")
 	})
+}
+
+// recoveryFromBucket returns a recovery from an encrypted object of a bucket, and what the object is a snapshot of.
+func recoveryFromBucket(t *testing.T, server *buckettest.Server) (Recovery, []byte) {
+	t.Helper()
+	spec, data := recoverySpec(t)
+	identity, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "x.snap.age")
+	_, err = snapshot.Save(bytes.NewReader(data), path, []string{identity.Recipient().String()})
+	require.NoError(t, err)
+	sealed, err := os.ReadFile(path) //nolint:gosec // written above
+	require.NoError(t, err)
+	const key = "infra/infra-2026-01-02T03:04:05Z.snap.age"
+	server.Put(key, sealed, time.Now())
+	spec.Recovery.From, spec.Recovery.Bucket, spec.Recovery.Identity = "bucket:"+key, server.Start(t), identity.String()
+	return spec.Recovery, data
+}
+
+func TestRecovery_ReadsAnObjectOfTheBucketAndLeavesNothingBehind(t *testing.T) {
+	recovery, data := recoveryFromBucket(t, &buckettest.Server{})
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	opened, err := recovery.open(t.Context())
+	require.NoError(t, err)
+	got, err := io.ReadAll(opened.Reader())
+	require.NoError(t, err)
+	assert.Equal(t, data, got)
+	entries, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	assert.Empty(t, entries, "even while it is open")
+	require.NoError(t, opened.Close())
+}
+
+func TestRun_RefusesAnObjectBeforeItUploadsAnything(t *testing.T) {
+	var server buckettest.Server
+	recovery, data := recoveryFromBucket(t, &server)
+	server.Put("infra/damaged", data[:len(data)-600], time.Now())
+	server.Put("infra/foreign", snapshottest.New(t, snapshottest.Node("apps-cp-1")), time.Now())
+	refused := *recovery.Bucket
+	refused.Name = "other"
+	for want, change := range map[string]func(*Recovery){
+		"NoSuchKey: ":   func(r *Recovery) { r.From = "bucket:infra/missing" },
+		"it is damaged": func(r *Recovery) { r.From = "bucket:infra/damaged" },
+		"it is of another cluster: its nodes are apps-cp-1": func(r *Recovery) { r.From = "bucket:infra/foreign" },
+		"it is encrypted, and there is no identity of age":  func(r *Recovery) { r.Identity = "" },
+		"NoSuchBucket: ": func(r *Recovery) { r.Bucket = &refused },
+	} {
+		spec, c := threeNodeSpec(), newCluster()
+		spec.Existed, spec.Recovery = true, recovery
+		change(&spec.Recovery)
+		_, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.ErrorContains(t, err, "lifecycle.snapshots.recoverFrom: "+spec.Recovery.From)
+		require.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), recovery.Bucket.SecretKey)
+		assert.Empty(t, c.uploads)
+		assert.Empty(t, c.bootstraps)
+	}
+}
+
+func TestRun_ALostClusterNamesTheNewestSnapshotsInTheBucket(t *testing.T) {
+	var server buckettest.Server
+	spec, _ := recoverySpec(t)
+	spec.Recovery.From, spec.Recovery.Bucket = "", server.Start(t)
+	_, err := run(t.Context(), spec, newCluster(), &bytes.Buffer{})
+	require.ErrorContains(t, err, "; none in the bucket etcd at http://")
+	for i := range 6 {
+		server.Put("infra/"+string(rune('a'+i)), nil, time.Now().Add(time.Duration(i)*time.Hour))
+	}
+	_, err = run(t.Context(), spec, newCluster(), &bytes.Buffer{})
+	require.ErrorContains(t, err, ": bucket:infra/b bucket:infra/c bucket:infra/d bucket:infra/e bucket:infra/f)")
+	server.OnRequest = func(*http.Request) string { return "AccessDenied" }
+	_, err = run(t.Context(), spec, newCluster(), &bytes.Buffer{})
+	require.ErrorContains(t, err, "AccessDenied: The server says no)")
+}
+
+func TestCheckSnapshot_ReadsAnObjectUnlessSecretsAreEncrypted(t *testing.T) {
+	var server buckettest.Server
+	recovery, _ := recoveryFromBucket(t, &server)
+	c := clusters.Infra(t)
+	c.GitOps.Settings = map[string]string{cluster.SnapshotEndpoint: recovery.Bucket.Endpoint, cluster.SnapshotBucket: "etcd"}
+	c.Lifecycle.Snapshots.RecoverFrom = recovery.From
+	c.SnapshotAccessKey, c.SnapshotSecretKey = cluster.NewSecret("ID"), cluster.NewSecret("KEY")
+	c.SnapshotIdentity = cluster.NewSecret(recovery.Identity)
+	require.Nil(t, CheckSnapshot(c))
+	c.SnapshotIdentity = cluster.Secret{}
+	require.ErrorContains(t, CheckSnapshot(c), "there is no identity of age to decrypt it with; set it with: pulumi config set --secret")
+	server.Put("apps/x", snapshottest.New(t, snapshottest.Node("apps-cp-1")), time.Now())
+	c.Lifecycle.Snapshots.RecoverFrom = "bucket:apps/x"
+	require.ErrorContains(t, CheckSnapshot(c), "it is of another cluster: its nodes are apps-cp-1")
+	server.OnRequest = func(*http.Request) string { return "AccessDenied" }
+	require.ErrorContains(t, CheckSnapshot(c), "AccessDenied: ")
+	c.SnapshotIdentity = cluster.EncryptedSecret()
+	require.Nil(t, CheckSnapshot(c), "nothing is read in vain")
+	c.SnapshotIdentity, c.SnapshotSecretKey = cluster.Secret{}, cluster.EncryptedSecret()
+	require.Nil(t, CheckSnapshot(c))
 }
 
 func TestRun_EndsWhenEtcdFailsToRecoverAndRecoversItInTheNextRun(t *testing.T) {

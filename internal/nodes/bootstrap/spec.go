@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/bucket"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -39,10 +40,25 @@ type Spec struct {
 type Recovery struct {
 	Cluster  string   `json:"cluster,omitempty"`  // name, as its snapshots are named
 	Folder   string   `json:"folder,omitempty"`   // of the snapshots, below that of snapshot.Folder
-	From     string   `json:"from,omitempty"`     // file of the snapshot; "" means none, cluster.RecoverNothing that it begins empty
+	From     string   `json:"from,omitempty"`     // the snapshot, as cluster.Snapshots has it in RecoverFrom
 	Identity string   `json:"identity,omitempty"` // private keys of age that decrypt it; secret
 	Nodes    []string `json:"nodes,omitempty"`    // names of the cluster's nodes, of which the snapshot has one
 	Key      string   `json:"key,omitempty"`      // with which the machine secrets encrypt Secrets, in base64; secret
+
+	Bucket *bucket.Bucket `json:"bucket,omitempty"` // of the snapshots; nil means none
+}
+
+// RecoveryOf returns what becomes of a declared cluster whose control planes are all new, by the key of its machine secrets for Secrets.
+func RecoveryOf(c *cluster.Cluster, key string) Recovery {
+	declared := c.Lifecycle.Snapshots
+	made := Recovery{Cluster: c.Identity.Name, Folder: declared.Folder, From: declared.RecoverFrom, Bucket: bucket.OfSnapshots(c)}
+	if declared.Restores() {
+		made.Identity, made.Key = c.SnapshotIdentity.Reveal(), key
+		for _, node := range c.Machines() {
+			made.Nodes = append(made.Nodes, node.Name)
+		}
+	}
+	return made
 }
 
 // restores reports whether a snapshot is declared.

@@ -17,6 +17,9 @@ type Plan struct {
 
 	// Replaced are the names of the nodes among Leave that join again, with another machine, in the order of their removal.
 	Replaced []string
+
+	// Join are the control planes that the last run did not know, beside others that stay: they become members of etcd.
+	Join []turn.Node
 }
 
 // NewPlan compares the nodes of the last run with those that the spec declares. Its error has every reason for which nothing may be
@@ -28,6 +31,9 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	for _, node := range spec.Nodes {
 		before, known := former.Nodes[node.Name]
 		if !known {
+			if node.Role == cluster.ControlPlane {
+				plan.Join = append(plan.Join, node)
+			}
 			continue
 		}
 		problems = append(problems, before.roleProblem(node), before.generationProblem(node))
@@ -56,6 +62,9 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 					"remove that one first, and declare the new one in the next up", other.Name, other.Address, node.Name))
 			}
 		}
+	}
+	if len(turn.ControlPlanes(plan.Stay)) == 0 {
+		plan.Join = nil
 	}
 	if !lost {
 		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec))

@@ -80,7 +80,7 @@ type Report struct {
 	Removed []string `json:"removed,omitempty"` // in order
 	Left    []string `json:"left,omitempty"`    // nodes that left while no control plane ran etcd: nothing was removed
 
-	Snapshot string `json:"snapshot,omitempty"` // file with the state of etcd before a control plane was removed
+	Snapshot string `json:"snapshot,omitempty"` // file with the state of etcd before a control plane was removed or added
 
 	Record
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Run removes the nodes of a record that a valid spec with its defaults does not declare any more. It writes to progress what it does and
-// waits for. Without such nodes it connects to nothing.
+// waits for. Before etcd loses or gets a member, it takes a snapshot. Without such nodes it connects to nothing.
 func Run(ctx context.Context, spec Spec, former Record, progress io.Writer) (Report, error) {
 	return run(ctx, spec, former, progress, func(ctx context.Context, nodes []turn.Node) (remover, func(), error) {
 		config, err := talosapi.ParseConfig(spec.Talosconfig)
@@ -51,7 +51,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
-	if len(plan.Leave) == 0 {
+	if len(plan.Leave) == 0 && len(plan.Join) == 0 {
 		return report, nil
 	}
 	ctx, cancel := probe.Within(ctx, Longest(spec.TurnLimits))
@@ -61,6 +61,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		return report, err
 	}
 	defer hangUp()
+	if len(plan.Leave) == 0 {
+		return saveBeforeJoin(ctx, on, &spec, plan, log, report)
+	}
 	log.Say("%s", plan)
 	spec.SaySkipped(log.Say)
 	switch err := awaitEtcd(ctx, on, slices.Concat(plan.Stay, plan.Leave), log.Say); {
@@ -100,9 +103,27 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	return report, err
 }
 
-// saveEtcd takes a snapshot of etcd before one of its members is removed. A control plane that leaves may be the only one that gives it.
+// saveBeforeJoin takes a snapshot of etcd before it gets members. A cluster of which no control plane runs etcd has nothing to save: its
+// creation was interrupted, or it is lost, which the bootstrap finds out.
+func saveBeforeJoin(
+	ctx context.Context, on remover, spec *Spec, plan Plan, log *probe.Progress, report Report,
+) (Report, error) {
+	log.Say("%s will be new members of etcd", turn.Names(plan.Join))
+	if err := awaitEtcd(ctx, on, plan.Stay, log.Say); err != nil {
+		log.Say("there is no etcd to take a snapshot of: %v", err)
+		return report, nil
+	}
+	if err := saveEtcd(ctx, on, spec, plan, log, &report); err != nil {
+		return report, fmt.Errorf("nothing was changed: %w", err)
+	}
+	report.Took = log.Took()
+	return report, nil
+}
+
+// saveEtcd takes a snapshot of etcd before one of its members is removed, or one is added. A control plane that leaves may be the only one
+// that gives it.
 func saveEtcd(ctx context.Context, from snapshot.Source, spec *Spec, plan Plan, log *probe.Progress, report *Report) (err error) {
-	if len(turn.ControlPlanes(plan.Leave)) == 0 {
+	if len(turn.ControlPlanes(plan.Leave)) == 0 && len(plan.Join) == 0 {
 		return nil
 	}
 	of := turn.Target{Cluster: spec.Cluster, Nodes: slices.Concat(plan.Stay, plan.Leave)}

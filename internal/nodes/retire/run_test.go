@@ -141,6 +141,40 @@ func TestRun_TakesASnapshotOfEtcdBeforeAControlPlaneLeaves(t *testing.T) {
 	})
 }
 
+func TestRun_TakesASnapshotOfEtcdBeforeAControlPlaneJoins(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	etcd := snapshottest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1", "worker-1"), spec(nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2"))
+		f := newFake(before)
+		declared.Snapshots.Folder = "snapshots"
+		_, err := run(t.Context(), declared, NewRecord(before), io.Discard, f.connect)
+		require.ErrorContains(t, err, "nothing was changed: etcd gives no snapshot: cp-1: connection refused")
+
+		f.etcd = etcd
+		report, err := run(t.Context(), declared, NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"snapshot of cp-1"}, f.log, "only members are asked")
+		assert.FileExists(t, report.Snapshot)
+		assert.Equal(t, NewRecord(declared.Nodes), report.Record)
+	})
+}
+
+// A cluster whose creation was interrupted is completed with more control planes than it began with.
+func TestRun_WithoutEtcdAControlPlaneJoinsAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1"), spec(nodes("cp-1", "cp-2"))
+		f := newFake(before)
+		f.off["cp-1"] = true
+		declared.Snapshots.Folder = "snapshots"
+		report, err := run(t.Context(), declared, NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Empty(t, report.Snapshot)
+		_, err = run(t.Context(), declared, Record{}, io.Discard, nil)
+		require.NoError(t, err, "without a record, no control plane is known to have joined later")
+	})
+}
+
 func TestRun_WithoutAControlPlaneThatLeavesTakesNoSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := nodes("cp-1", "worker-1")

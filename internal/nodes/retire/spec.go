@@ -20,7 +20,7 @@ type Spec struct {
 	cluster.TurnLimits
 	cluster.TurnChecks // before each removal
 
-	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before a control plane is removed
+	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before a control plane is removed or added
 
 	// Recovers means that the cluster is made anew, from a snapshot or empty, if no control plane runs etcd. Then nothing has to be
 	// removed from it.

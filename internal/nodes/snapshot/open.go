@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"strings"
 
 	"filippo.io/age"
+
+	"github.com/slipway-platform/slipway/internal/bucket"
 )
 
 // Opened is a snapshot that was read from a file, decrypted and verified. Close it.
@@ -38,6 +41,25 @@ func Open(path, identities string) (*Opened, error) {
 		return nil, err
 	}
 	if err := checkSum(path, file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	opened, err := open(file, identities)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return opened, nil
+}
+
+// OpenObject opens a snapshot that is an object of a bucket, as Open opens a file. It is in a temporary file without a name, too.
+func OpenObject(ctx context.Context, from *bucket.Bucket, key, identities string) (*Opened, error) {
+	file, err := unnamedFile()
+	if err != nil {
+		return nil, err
+	}
+	if err = from.Get(ctx, key, file); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	opened, err := open(file, identities)

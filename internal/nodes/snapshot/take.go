@@ -10,19 +10,22 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/bucket"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
 // Place says where the snapshots of a cluster are kept that are taken before a change.
 type Place struct {
-	Folder     string   `json:"folder,omitempty"`     // below ${XDG_STATE_HOME:-~/.local/state}/slipway; "" means that none is taken
-	Keep       int      `json:"keep,omitempty"`       // how many of a cluster are kept; 0 means all
-	Recipients []string `json:"recipients,omitempty"` // age public keys that it is encrypted to; none: not encrypted
+	Folder     string         `json:"folder,omitempty"`     // below ${XDG_STATE_HOME:-~/.local/state}/slipway; "" means that none is taken
+	Keep       int            `json:"keep,omitempty"`       // how many of a cluster are kept in the folder; 0 means all
+	Recipients []string       `json:"recipients,omitempty"` // age public keys that it is encrypted to; none: not encrypted
+	Bucket     *bucket.Bucket `json:"bucket,omitempty"`     // that gets a copy of each; nil means none
 }
 
 // PlaceOf returns the place that a stack file declares.
-func PlaceOf(declared cluster.Snapshots) Place {
-	return Place{Folder: declared.Folder, Keep: declared.Keep, Recipients: declared.Recipients}
+func PlaceOf(c *cluster.Cluster) Place {
+	declared := c.Lifecycle.Snapshots
+	return Place{Folder: declared.Folder, Keep: declared.Keep, Recipients: declared.Recipients, Bucket: bucket.OfSnapshots(c)}
 }
 
 // Source gives snapshots of etcd, as etcd sends them.
@@ -30,8 +33,8 @@ type Source interface {
 	EtcdSnapshot(ctx context.Context, node turn.Node) (io.ReadCloser, error)
 }
 
-// Take writes a snapshot of a cluster's etcd to a file, from the first of the control planes that gives one, says so, and deletes the
-// oldest ones. It returns the file's path; "" for a place without a folder.
+// Take writes a snapshot of a cluster's etcd to a file, from the first of the control planes that gives one, copies it to the bucket, says
+// so, and deletes the oldest files. It returns the file's path; "" for a place without a folder.
 func (p Place) Take(
 	ctx context.Context, from Source, of turn.Target, at time.Time, say func(format string, args ...any),
 ) (string, error) {
@@ -52,7 +55,7 @@ func (p Place) Take(
 		err := p.save(ctx, from, node, path)
 		if err == nil {
 			say("the snapshot is %s", path)
-			return path, Prune(folder, of.Cluster, p.Keep)
+			return path, errors.Join(p.copy(ctx, of.Cluster, path, say), Prune(folder, of.Cluster, p.Keep))
 		}
 		problems = append(problems, fmt.Errorf("%s: %w", node.Name, err))
 	}
@@ -67,4 +70,19 @@ func (p Place) save(ctx context.Context, from Source, node turn.Node, path strin
 	defer data.Close() //nolint:errcheck // all is read by then
 	_, err = Save(data, path, p.Recipients)
 	return err
+}
+
+// copy puts the file of a snapshot into the bucket. Without the copy, nothing may be changed: the file may be gone together with the machine
+// that runs `up`.
+func (p Place) copy(ctx context.Context, cluster, path string, say func(format string, args ...any)) error {
+	if p.Bucket == nil {
+		return nil
+	}
+	key := bucket.Prefix(cluster) + filepath.Base(path)
+	if err := p.Bucket.Put(ctx, key, path); err != nil {
+		return fmt.Errorf("the snapshot %s was not copied: %w; fix that, or go on without a copy: pulumi config rm slipway:snapshotAccessKey, "+
+			"and slipway:snapshotSecretKey", path, err)
+	}
+	say("its copy is %s in the %s", key, p.Bucket)
+	return nil
 }

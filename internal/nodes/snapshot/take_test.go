@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/bucket/buckettest"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -36,7 +40,7 @@ var target = turn.Target{Cluster: "infra", Nodes: []turn.Node{
 func TestPlace_KeepsTheDeclaredNumberOfSnapshots(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)
-	place := snapshot.PlaceOf(cluster.Snapshots{Folder: "snapshots", Keep: 2})
+	place := snapshot.PlaceOf(&cluster.Cluster{Lifecycle: cluster.Lifecycle{Snapshots: cluster.Snapshots{Folder: "snapshots", Keep: 2}}})
 	for i := range 3 {
 		path, err := place.Take(t.Context(), source{"cp-1": snapshottest.New(t)}, target, time.Now().Add(time.Duration(i)*time.Hour), t.Logf)
 		require.NoError(t, err)
@@ -65,4 +69,28 @@ func TestPlace_WithoutAFolderTakesNone(t *testing.T) {
 	path, err := snapshot.Place{}.Take(t.Context(), source{}, target, time.Now(), t.Logf)
 	require.NoError(t, err)
 	assert.Empty(t, path)
+}
+
+func TestPlace_CopiesTheEncryptedFileToTheBucket(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	identity, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	var server buckettest.Server
+	place := snapshot.Place{Folder: "snapshots", Recipients: []string{identity.Recipient().String()}, Bucket: server.Start(t)}
+	path, err := place.Take(t.Context(), source{"cp-1": snapshottest.New(t)}, target, time.Now(), t.Logf)
+	require.NoError(t, err)
+	file, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, file, server.Object("infra/"+filepath.Base(path)), "where the CronJob puts its own")
+}
+
+func TestPlace_WithoutItsCopyTheSnapshotIsAnErrorThatSaysWhatToDo(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	server := buckettest.Server{OnRequest: func(*http.Request) string { return "InvalidAccessKeyId" }}
+	place := snapshot.Place{Folder: "snapshots", Bucket: server.Start(t)}
+	path, err := place.Take(t.Context(), source{"cp-1": snapshottest.New(t)}, target, time.Now(), t.Logf)
+	require.ErrorContains(t, err, path+" was not copied: bucket etcd at http://")
+	require.ErrorContains(t, err, "InvalidAccessKeyId: The server says no; fix that, or go on without a copy: "+
+		"pulumi config rm slipway:snapshotAccessKey, and slipway:snapshotSecretKey")
+	assert.FileExists(t, path, "it may still help")
 }
