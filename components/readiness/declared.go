@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/internal/bucket"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
@@ -27,6 +28,9 @@ func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *Readiness
 		Services: c.Talos.ExtensionServices(),
 		Verifies: map[string]pulumi.Input{"machines": pulumi.String(machinesOf(c))},
 		Timeout:  c.Readiness.Timeout.Duration,
+	}
+	if c.Lifecycle.Snapshots.Scheduled {
+		args.Backup = &gate.Backup{Bucket: bucket.OfSnapshots(c)}
 	}
 	// Secret, because a short secret can be guessed from its checksum.
 	if patches := c.TalosSecretPatches.Reveal(); patches != "" {

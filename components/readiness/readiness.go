@@ -35,6 +35,7 @@ type ReadinessGateArgs struct {
 	Installer   pulumi.StringInput      // image of the declared Talos version, for the report; from TalosCluster; nil if Versions is
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
 	Cilium      *gate.Cilium            // expected state of Cilium; nil means that no CNI is expected yet
+	Backup      *gate.Backup            // snapshots of etcd by a schedule, with the bucket's keys, which are secret; nil means none
 	Checks      []cluster.Check         // that the stack file declares; none by default
 	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
 	Secrets     map[string]pulumi.Input // more such inputs, which are secret in the state, e.g. hashes of secrets; none by default
@@ -109,7 +110,8 @@ func (a *ReadinessGateArgs) validate() error {
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
 		Target: a.Target("", a.Timeout),
-		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium, Checks: a.Checks,
+		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium,
+		Backup: a.Backup, Checks: a.Checks,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 var (
 	serviceCIDRsKind = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs"}
+	cronJobsKind     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	ciliumNodesKind  = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
 )
 
@@ -57,6 +58,9 @@ func (g *Gate) Watch(ctx context.Context) {
 	}
 	if g.spec.Cilium != nil {
 		g.watchCilium(w)
+	}
+	if g.spec.Backup != nil {
+		g.watchBackup(w)
 	}
 	watchOwn(w, g.spec.Checks, func(c *gate.Cluster) *own.Seen { return &c.Own })
 	for _, one := range g.askers {

@@ -40,6 +40,7 @@ var Checks = []check{
 	ciliumStatus,
 	ciliumReachability,
 	ciliumRanges,
+	etcdBackup,
 }
 
 // Cluster is what was seen of a cluster. The zero value has seen nothing.
@@ -58,6 +59,9 @@ type Cluster struct {
 	CiliumStatus map[string]CiliumStatus // by Kubernetes node name
 	Talos        map[string]TalosNode    // by declared node name
 	APIServers   map[string]Version      // of each control plane, by declared node name
+
+	CronJobs health.Seen[CronJob] // the one that takes snapshots of etcd
+	Backup   BackupObject
 
 	Own own.Seen // what the checks of the stack file judge
 }

@@ -23,6 +23,7 @@ type Spec struct {
 	Services    []string  `json:"services,omitempty"`    // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent
 	Versions    *Versions `json:"versions,omitempty"`    // nil: the versions that run are not compared
 	Cilium      *Cilium   `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
+	Backup      *Backup   `json:"backup,omitempty"`      // nil: no snapshots of etcd are scheduled
 
 	Checks []cluster.Check `json:"checks,omitempty"` // that the stack file declares; what does not exist yet fails none
 }
@@ -68,8 +69,13 @@ func (s *Spec) Validate() error {
 		s.ValidateDeclared())
 }
 
-// DropCredentials removes both credentials.
-func (s *Spec) DropCredentials() { s.Kubeconfig, s.Talosconfig = "", "" }
+// DropCredentials removes the credentials, those of the bucket, too.
+func (s *Spec) DropCredentials() {
+	s.Kubeconfig, s.Talosconfig = "", ""
+	if s.Backup != nil {
+		s.Backup = &Backup{}
+	}
+}
 
 // ValidateDeclared returns every problem of what is declared.
 func (s *Spec) ValidateDeclared() error {
