@@ -35,6 +35,17 @@ func (c *ControlPlane) Snapshot(ctx context.Context, to io.Writer) error {
 	return err
 }
 
+// Database writes the file of etcd's database, which has no checksum.
+func (c *ControlPlane) Database(to io.Writer) error {
+	from, err := os.Open(filepath.Join(c.o.Dir, "etcd", "member", "snap", "db"))
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	_, err = io.Copy(to, from)
+	return err
+}
+
 // RestoreEtcd makes etcd's data of a control plane that has not been started in dir from a snapshot. Its errors are those of Talos.
 func RestoreEtcd(ctx context.Context, binary, dir string, loopback netip.Addr, snapshot []byte, skipHashCheck bool) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -10,7 +10,10 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // recovery asks for etcd's data to be made from the snapshot that a client has uploaded.
@@ -34,6 +37,27 @@ func (s *machinedServer) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream grp
 	out := bufio.NewWriterSize(sender{stream}, snapshotChunk)
 	if err := plane.Snapshot(stream.Context(), out); err != nil {
 		return fmt.Errorf("failed reading etcd snapshot: %w", err)
+	}
+	return out.Flush()
+}
+
+// etcdDatabase is the file with etcd's data. It can be read without a quorum, when no snapshot can be had.
+const etcdDatabase = constants.EtcdDataPath + "/member/snap/db"
+
+// readEtcdDatabase sends the file of this node's member.
+func (s *machinedServer) readEtcdDatabase(stream grpc.ServerStreamingServer[common.Data]) error {
+	s.b.site.mu.Lock()
+	var plane ControlPlane
+	if e := s.b.cluster.etcd; e != nil && s.b.inst.etcd != nil {
+		plane = e.controlPlane
+	}
+	s.b.site.mu.Unlock()
+	if plane == nil {
+		return status.Errorf(codes.NotFound, "stat %s: no such file or directory", etcdDatabase)
+	}
+	out := bufio.NewWriterSize(sender{stream}, snapshotChunk)
+	if err := plane.Database(out); err != nil {
+		return err
 	}
 	return out.Flush()
 }

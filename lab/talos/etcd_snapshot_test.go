@@ -8,10 +8,12 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
 	"github.com/slipway-platform/slipway/lab/talos"
+	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 func TestEtcd_IsRecoveredFromASnapshotOnNewMachines(t *testing.T) {
@@ -57,6 +59,56 @@ func TestEtcd_IsRecoveredFromASnapshotOnNewMachines(t *testing.T) {
 	require.Equal(t, w.kube.recovered, ids[len(ids)-1], "the control plane runs on the recovered data")
 	require.Equal(t, []string{node(11)}, etcdMembers(w, 11))
 	require.Equal(t, codes.AlreadyExists, client.StatusCode(c.Bootstrap(w.ctx, &machine.BootstrapRequest{RecoverEtcd: true})))
+}
+
+// The way back that docs/operations.md describes.
+func TestEtcd_TheDataOfASurvivorWithoutAQuorumMakesANewCluster(t *testing.T) {
+	w := newWorld(t)
+	var dead []vm.Guest
+	for _, h := range []byte{11, 12, 13} {
+		g, _ := w.install(configmachine.TypeControlPlane, h)
+		dead = append(dead, g)
+	}
+	w.bootstrap(11)
+	for _, h := range []byte{11, 12, 13} {
+		w.stage(h, talos.StageRunning)
+	}
+	dead[1].PowerOff()
+	dead[2].PowerOff()
+	w.eventually("no quorum", w.kube.suspended)
+	c := w.admin(11)
+	snapshot, err := c.EtcdSnapshot(w.ctx, &machine.EtcdSnapshotRequest{})
+	if err == nil {
+		_, err = io.ReadAll(snapshot)
+	}
+	require.Error(t, err, "no snapshot can be had")
+	const file = "/var/lib/etcd/member/snap/db"
+	r, err := c.Read(w.ctx, file)
+	require.NoError(t, err)
+	data, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.Equal(t, "data of "+w.kube.ids()[0], string(data))
+
+	_, err = c.ResetGenericWithResponse(w.ctx, &machine.ResetRequest{Reboot: true, SystemPartitionsToWipe: []*machine.ResetPartitionSpec{
+		{Label: constants.EphemeralPartitionLabel, Wipe: true},
+	}})
+	require.NoError(t, err)
+	w.eventually("etcd waits, with the former configuration", func() bool {
+		return w.service(11, "etcd").State == "Preparing" && w.service(11, "apid").Healthy
+	})
+	c = w.admin(11)
+	w.eventually("its data is gone", func() bool {
+		r, err := c.Read(w.ctx, file)
+		if err == nil {
+			_, err = io.ReadAll(r)
+		}
+		return client.StatusCode(err) == codes.NotFound
+	})
+	_, err = c.EtcdRecover(w.ctx, strings.NewReader(string(data)))
+	require.NoError(t, err)
+	require.NoError(t, c.Bootstrap(w.ctx, &machine.BootstrapRequest{RecoverEtcd: true}))
+	w.stage(11, talos.StageRunning)
+	require.Equal(t, []string{node(11)}, etcdMembers(w, 11), "the dead ones are no members")
 }
 
 func TestEtcd_KeepsItsLastMemberAndItsQuorum(t *testing.T) {

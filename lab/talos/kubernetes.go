@@ -51,6 +51,8 @@ type ControlPlane interface {
 	ApplyManifests(cfg config.Provider, version string, downloaded map[string][]byte, report func(error))
 	// Snapshot writes a snapshot of etcd, with its checksum at the end.
 	Snapshot(ctx context.Context, to io.Writer) error
+	// Database writes the file of etcd's database as it is in the data directory, also while etcd is suspended.
+	Database(to io.Writer) error
 	// Suspend is called when etcd has lost its quorum: nothing can be read or written until Resume.
 	Suspend()
 	Resume()

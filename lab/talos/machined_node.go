@@ -52,8 +52,11 @@ func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineServic
 		return out.Send(&common.Data{Bytes: []byte(text)})
 	}
 	text, known := content[in.Path]
-	if in.Path == defaultEntry {
+	switch in.Path {
+	case defaultEntry:
 		return s.readDefaultEntry(out)
+	case etcdDatabase:
+		return s.readEtcdDatabase(out)
 	}
 	if !known {
 		return status.Errorf(codes.Unimplemented, "files are not modelled by the lab's simulated Talos nodes: %s", in.Path)

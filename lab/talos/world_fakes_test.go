@@ -224,6 +224,11 @@ func (c *fakeControlPlane) Snapshot(_ context.Context, to io.Writer) error {
 	return err
 }
 
+func (c *fakeControlPlane) Database(to io.Writer) error {
+	_, err := io.WriteString(to, "data of "+c.id)
+	return err
+}
+
 func (c *fakeControlPlane) Prepare(context.Context, config.Provider) error { return nil }
 
 // Log returns a line with the component's name and image.
