@@ -15,8 +15,7 @@ import (
 )
 
 // TestRestore_AScheduledSnapshotBringsALostClusterBack rehearses what docs/gitops.md says about snapshots of etcd in a bucket: Flux applies
-// the CronJob, a Job of it puts an encrypted snapshot there with Talos's credentials for pods, `up` copies its own there, and the cluster is
-// restored from the object of the Job.
+// the CronJob, a Job of it puts an encrypted snapshot there with Talos's credentials for pods, and the cluster is restored from that object.
 func TestRestore_AScheduledSnapshotBringsALostClusterBack(t *testing.T) {
 	t.Parallel()
 	identity, err := age.GenerateX25519Identity()

@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/bucket"
 )
 
-// Server is a server of one bucket, over http. The zero Server is empty and ready for use. It checks no signatures, and knows no objects that
-// come in parts.
+// Server is a server of one bucket, over http. The zero Server is empty and ready for use. It checks no signatures, and knows no objects
+// that come in parts.
 type Server struct {
 	// OnRequest, if non-nil, returns the code of S3's error for a request; "" for none.
 	OnRequest func(r *http.Request) string

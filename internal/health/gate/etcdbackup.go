@@ -40,8 +40,8 @@ const backupAge = 24 * time.Hour
 // An old snapshot closes no gate: a change may be what makes the next one work, and `up` takes one of its own before it changes etcd.
 var etcdBackup = check{
 	Name: "the newest scheduled snapshot of etcd is younger than a day",
-	Looks: "with `lifecycle.snapshots.scheduled`: the newest object of the CronJob `etcd-backup` in the bucket, or without keys that may list " +
-		"it, the last success of the CronJob; an older snapshot is listed, and the gate opens all the same",
+	Looks: "with `lifecycle.snapshots.scheduled`: the newest object of the CronJob `etcd-backup` in the bucket, or without keys that may " +
+		"list it, the last success of the CronJob; an older snapshot is listed, and the gate opens all the same",
 	ByHand: "kubectl -n " + cluster.BackupNamespace + " get cronjobs,jobs,pods",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		switch {

@@ -72,8 +72,8 @@ func (p Place) save(ctx context.Context, from Source, node turn.Node, path strin
 	return err
 }
 
-// copy puts the file of a snapshot into the bucket. Without the copy, nothing may be changed: the file may be gone together with the machine
-// that runs `up`.
+// copy puts the file of a snapshot into the bucket. Without the copy, nothing may be changed: the file may be gone together with the
+// machine that runs `up`.
 func (p Place) copy(ctx context.Context, cluster, path string, say func(format string, args ...any)) error {
 	if p.Bucket == nil {
 		return nil
