@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// bootstrap creates etcd on the first control plane that is not left out, at its own address, once every node has its configuration. It asks
-// those that are left out, too: one of them may have etcd.
+// bootstrap creates etcd on the first control plane that is not left out, at its own address, once every node has its configuration. It
+// asks those that are left out, too: one of them may have etcd.
 //
 // It is a command instead of the Talos provider's resource, because that resource cannot be resumed: if a run is killed between
 // the call and the write of the state, the node answers AlreadyExists, and the provider retries that until it fails, on every

@@ -44,7 +44,8 @@ func TestGate_WaitsForADeadNodeUnlessItIsLeftOut(t *testing.T) {
 	report := health.NewReport("gate", spec.Target, health.End{Results: Evaluate(spec, seen)}, 0)
 	for _, node := range skipped {
 		assert.Contains(t, report.Problems, health.Result{
-			Check: "every declared node takes part", Subject: node.Name, Verdict: health.Skipped, Reason: "lifecycle.skip leaves it out: " + node.Reason,
+			Check: "every declared node takes part", Subject: node.Name, Verdict: health.Skipped,
+			Reason: "lifecycle.skip leaves it out: " + node.Reason,
 		})
 	}
 	for _, result := range report.Problems {

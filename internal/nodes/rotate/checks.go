@@ -20,8 +20,8 @@ func (j *job) unmet(ctx context.Context) string {
 	return missing
 }
 
-// awaitChecks waits until the checks of the stack file hold, before the first node is changed. A run that goes on does not wait: what is not
-// finished may be why one fails.
+// awaitChecks waits until the checks of the stack file hold, before the first node is changed. A run that goes on does not wait: what is
+// not finished may be why one fails.
 func (j *job) awaitChecks(ctx context.Context, nodes []turn.Node) error {
 	for _, node := range nodes {
 		if now, _, err := j.Look(ctx, node); err == nil && has(now.All(), j.certificates[len(j.certificates)-1]) {

@@ -95,8 +95,8 @@ func (s *Spec) RefuseSkipped() error {
 	for _, node := range s.Skip {
 		names = append(names, node.Name)
 	}
-	return fmt.Errorf("lifecycle.skip: leaves out %s, and every node needs the new CA; remove it from lifecycle.skip once it is back, or remove "+
-		"the node from nodePools", strings.Join(names, ", "))
+	return fmt.Errorf("lifecycle.skip: leaves out %s, and every node needs the new CA; remove it from lifecycle.skip once it is back, or "+
+		"remove the node from nodePools", strings.Join(names, ", "))
 }
 
 // Certificates returns the certificates of the authorities in PEM, oldest first.

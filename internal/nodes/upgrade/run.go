@@ -102,7 +102,9 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: Report{
 		Head: probe.Head{Kind: "upgrade", Cluster: spec.Cluster}, Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes},
 	}}
-	j.engine = &turn.Engine{Cluster: on, Nodes: spec.Nodes, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Skip: spec.Skip, Say: j.Say}
+	j.engine = &turn.Engine{
+		Cluster: on, Nodes: spec.Nodes, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Skip: spec.Skip, Say: j.Say,
+	}
 	ctx, cancel := probe.Within(ctx, Longest(len(spec.Nodes), spec.TurnLimits))
 	defer cancel()
 	err := j.do(ctx)
