@@ -19,7 +19,7 @@ type Lifecycle struct {
 	// Time before which no node may have booted. `up` reboots each that has, in its turn: declare the present time to reboot all nodes.
 	BootedSince string `json:"bootedSince" form:"time" example:"\"2026-11-26T10:00:00Z\""`
 	// Nodes that are left out.
-	Skip []SkippedNode `json:"skip"`
+	Skip SkippedNodes `json:"skip"`
 	// Generations of the certificate authorities (CAs). A higher number makes `up` replace a CA.
 	CertificateAuthorities CertificateAuthorities `json:"certificateAuthorities"`
 	// Snapshots of etcd, of which `up` takes one before each upgrade, each new or removed control plane and each new CA.
@@ -38,6 +38,9 @@ type TurnLimits struct {
 	// it lacks, changes no other node, and leaves it cordoned.
 	ReturnTimeout Duration `json:"returnTimeout" range:"1m-" default:"20m" example:"45m"`
 }
+
+// SkippedNodes are the nodes that are left out.
+type SkippedNodes []SkippedNode
 
 // SkippedNode is a node that is left out knowingly, such as one that is down and waits for a spare part.
 type SkippedNode struct {
@@ -129,14 +132,14 @@ func (s Snapshots) checkScheduled(gitOps GitOps, findings *Findings) {
 	}
 }
 
-// Skips reports whether a node is left out.
-func (l Lifecycle) Skips(name string) bool {
-	return slices.ContainsFunc(l.Skip, func(node SkippedNode) bool { return node.Name == name })
+// Has reports whether a node is left out.
+func (s SkippedNodes) Has(name string) bool {
+	return slices.ContainsFunc(s, func(node SkippedNode) bool { return node.Name == name })
 }
 
 // Serving returns those of the machines that are not left out.
 func (c *Cluster) Serving(machines []Machine) []Machine {
-	return slices.DeleteFunc(slices.Clone(machines), func(machine Machine) bool { return c.Lifecycle.Skips(machine.Name) })
+	return slices.DeleteFunc(slices.Clone(machines), func(machine Machine) bool { return c.Lifecycle.Skip.Has(machine.Name) })
 }
 
 // checkSkip checks the nodes that are left out.

@@ -188,7 +188,7 @@ func (c configurer) apply(
 // applyHooks returns the option with which a configuration is first applied once the machine answers, and later in the node's turn; with
 // which it stays as it is, if the node is left out.
 func (c configurer) applyHooks(ctx *pulumi.Context, name string, of machines.Machine) (pulumi.ResourceOption, error) {
-	if c.Lifecycle.Skips(of.Node.Name) {
+	if c.Lifecycle.Skip.Has(of.Node.Name) {
 		return c.StaysAsIs(ctx, name, of.Node)
 	}
 	first, err := c.awaitFirst(ctx, name, of)

@@ -435,7 +435,7 @@ func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resou
 	}
 	sums := pulumi.StringMap{}
 	for _, node := range nodes {
-		if t.Lifecycle.Skips(node.Node.Name) { // so that the hook runs once the node is back
+		if t.Lifecycle.Skip.Has(node.Node.Name) { // so that the hook runs once the node is back
 			sums[node.Node.Name] = pulumi.String("left out")
 		} else {
 			sums[node.Node.Name] = node.sum

@@ -21,7 +21,7 @@ type Target struct {
 	Timeout    probe.Duration `json:"timeout,omitempty"`    // longest wait for all conditions together; 0 means DefaultTimeout
 	StableFor  probe.Duration `json:"stableFor,omitempty"`  // how long all conditions must hold without a break; 0 means DefaultStableFor
 
-	Skip []cluster.SkippedNode `json:"skip,omitempty"` // declared nodes that are left out: the report names them, and nothing waits for them
+	Skip cluster.SkippedNodes `json:"skip,omitempty"` // declared nodes that are left out: the report names them, and nothing waits for them
 }
 
 // SetDefaults sets the durations that are 0.
@@ -32,9 +32,6 @@ func (t *Target) SetDefaults() {
 
 // SetTarget replaces the target, which is part of every spec.
 func (t *Target) SetTarget(target Target) { *t = target }
-
-// Skips reports whether a node is left out.
-func (t Target) Skips(node string) bool { return cluster.Lifecycle{Skip: t.Skip}.Skips(node) }
 
 // skipped returns a result for each node that is left out.
 func (t Target) skipped() []Result {

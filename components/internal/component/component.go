@@ -77,7 +77,7 @@ type Steps struct {
 	Kubeconfig      pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; required
 	CommandProvider pulumi.ProviderResource // required
 
-	Skip []cluster.SkippedNode // nodes that are left out; none by default
+	Skip cluster.SkippedNodes // nodes that are left out; none by default
 }
 
 // Target returns the target of a wait; without a kubeconfig, it is the public part.

@@ -28,7 +28,7 @@ import (
 //
 // The VM of a node that is left out stays as it is.
 func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, created *atomic.Bool) (pulumi.ResourceOption, error) {
-	if m.Lifecycle.Skips(node.Name) {
+	if m.Lifecycle.Skip.Has(node.Name) {
 		return m.StaysAsIs(ctx, name, node)
 	}
 	background, api, left := ctx.Context(), api(m.Cluster), declaredVM(m.Cluster, node)

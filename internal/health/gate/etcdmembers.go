@@ -141,7 +141,7 @@ func undeclaredMembers(spec *Spec, lists []memberList) []talosapi.Member {
 				_, found := findMember(node, []talosapi.Member{member})
 				return found
 			})
-			if !declared && !known[member.Title()] && !spec.Skips(member.Name) {
+			if !declared && !known[member.Title()] && !spec.Skip.Has(member.Name) {
 				known[member.Title()] = true
 				undeclared = append(undeclared, member)
 			}

@@ -54,7 +54,7 @@ var nodeRegistered = check{
 			}
 		}
 		for _, node := range seen.Nodes.Items {
-			if !known[node.Name] && !spec.Skips(node.Name) {
+			if !known[node.Name] && !spec.Skip.Has(node.Name) {
 				result := health.Skip(node.Name, "is registered and not declared, so it is not judged; declare it, or remove it from the cluster")
 				result.Command = "kubectl get node -o wide " + node.Name
 				results = append(results, result)

@@ -28,7 +28,7 @@ func withoutThem(skip ...cluster.SkippedNode) (*Spec, *Cluster) {
 	seen.AgentSets.Items[0].Selector = map[string]string{"k8s-app": "cilium"}
 	seen.AgentSets.Items[0].Updated -= 2
 	spec.Skip = skip
-	spec.Nodes = slices.DeleteFunc(spec.Nodes, func(node Machine) bool { return spec.Skips(node.Name) })
+	spec.Nodes = slices.DeleteFunc(spec.Nodes, func(node Machine) bool { return spec.Skip.Has(node.Name) })
 	return spec, seen
 }
 

@@ -75,7 +75,7 @@ func (seen *Cluster) release(spec *Spec, release Release) []health.Result {
 		for _, set := range sets.Items {
 			if set.Release == release.Name {
 				pods := seen.Pods[release.Namespace]
-				set, pods.Items = set.Without(spec.Skips, pods.Items)
+				set, pods.Items = set.Without(spec.Skip.Has, pods.Items)
 				results = append(results, set.Rollout(pods))
 			}
 		}

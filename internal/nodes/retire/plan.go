@@ -38,14 +38,14 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 		}
 		problems = append(problems, before.roleProblem(node), before.generationProblem(node))
 		switch newer := before.Generation > 0 && node.Generation > before.Generation; {
-		case newer && spec.Skips(node.Name):
+		case newer && spec.Skip.Has(node.Name):
 			problems = append(problems, fmt.Errorf("lifecycle.skip: names %s, whose generation replaces its machine; remove it from "+
 				"lifecycle.skip to replace it, or declare generation %d to leave it out", node.Name, before.Generation))
 		case newer:
 			replaced[node.Name] = true
 			continue
 		}
-		if stays[node.Name] = true; !spec.Skips(node.Name) {
+		if stays[node.Name] = true; !spec.Skip.Has(node.Name) {
 			plan.Stay = append(plan.Stay, node)
 		}
 	}

@@ -13,7 +13,7 @@ type Target struct {
 	Talosconfig string `json:"talosconfig,omitempty"` // client configuration of an administrator, YAML; secret; required
 	Nodes       []Node `json:"nodes"`                 // all declared nodes, control planes among them; required
 
-	Skip []cluster.SkippedNode `json:"skip,omitempty"` // nodes that are left as they are
+	Skip cluster.SkippedNodes `json:"skip,omitempty"` // nodes that are left as they are
 }
 
 // CheckTarget returns every problem of the target but those of its talosconfig.
@@ -31,9 +31,6 @@ func (t Target) CheckTalosconfig() error {
 
 // SetDefaults sets nothing: what the specs with a target need must be given.
 func (Target) SetDefaults() {}
-
-// Skips reports whether a node is left as it is.
-func (t Target) Skips(name string) bool { return cluster.Lifecycle{Skip: t.Skip}.Skips(name) }
 
 // SaySkipped says which nodes are left as they are, and why.
 func (t Target) SaySkipped(say func(format string, args ...any)) {

@@ -94,7 +94,7 @@ type Engine struct {
 	cluster.TurnLimits
 	cluster.TurnChecks // optional
 
-	Skip []cluster.SkippedNode // declared nodes that are left as they are, and not among Nodes
+	Skip cluster.SkippedNodes // declared nodes that are left as they are, and not among Nodes
 
 	Say func(format string, args ...any) // prints progress, a line a call; required
 
