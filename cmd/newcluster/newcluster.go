@@ -1,4 +1,5 @@
-// Package newcluster writes a repository for a cluster: the template that `pulumi new` takes from templates/cluster, with the answers of flags.
+// Package newcluster writes a repository for a cluster: the template that `pulumi new` takes from templates/cluster, with the answers of
+// flags.
 package newcluster
 
 import (
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // template is templates/cluster, whose files of Go would belong to this module here: their names end in .txt.
@@ -32,7 +35,8 @@ type answer struct{ name, replaces, does string }
 var answers = []answer{
 	{"proxmox", "https://pve.home.arpa:8006/", "`URL` of the API of Proxmox VE"},
 	{"host", "pve1", "`name` of the Proxmox VE node"},
-	{"network", "192.168.1.0/24", "`network` of the nodes, a /24; the gateway is its first address, and the cluster has those from .230 to .249"},
+	{"network", "192.168.1.0/24",
+		"`network` of the nodes, a /24; the gateway is its first address, and the cluster has those from .230 to .249"},
 	{"git", "https://github.com/OWNER/REPOSITORY.git", "`URL` of the repository that Flux reads"},
 }
 
@@ -69,33 +73,27 @@ func run(program string, args []string, out, problems io.Writer) int {
 		flags.Usage()
 		return usageError
 	}
-	replaced, err := replacements(name, given)
+	files, err := render(name, given)
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return usageError
 	}
-	if err := write(name, replaced); err != nil {
+	if err := write(name, files); err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return refused
 	}
-	_, _ = fmt.Fprintf(out, "%s: written\nNext: %s says what to do, from here to the first pulumi up.\n", name, filepath.Join(name, "README.md"))
+	_, _ = fmt.Fprintf(out, "%s: written\nNext: %s says what to do, from here to the first pulumi up.\n",
+		name, filepath.Join(name, "README.md"))
 	return written
 }
 
-var (
-	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
-	networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)
-)
+var networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)
 
-// replacements returns what replaces what in the template. The addresses of the cluster are all in the network.
-func replacements(name string, given map[string]*string) (*strings.Replacer, error) {
-	var wrong error
-	if !nameForm.MatchString(name) {
-		wrong = fmt.Errorf("%q is not a name; write lower case letters, digits and -, and a letter first", name)
-	}
+// render returns the files of the repository, with the answers in the stack file. It refuses answers that make a stack file with problems.
+func render(name string, given map[string]*string) (map[string]string, error) {
 	network := networkForm.FindStringSubmatch(*given["network"])
 	if network == nil {
-		return nil, errors.Join(wrong, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *given["network"]))
+		return nil, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *given["network"])
 	}
 	pairs := []string{"${PROJECT}", name, "${DESCRIPTION}", "The cluster " + name}
 	for _, one := range answers {
@@ -103,21 +101,41 @@ func replacements(name string, given map[string]*string) (*strings.Replacer, err
 			pairs = append(pairs, one.replaces, *given[one.name])
 		}
 	}
-	return strings.NewReplacer(append(pairs, "192.168.1.", network[1])...), wrong
+	replaced := strings.NewReplacer(append(pairs, "192.168.1.", network[1])...)
+	files := map[string]string{}
+	if err := eachFile(func(name string, text []byte) error {
+		files[replaced.Replace(name)] = replaced.Replace(string(text))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	return files, checkStack("Pulumi."+name+".yaml", files)
 }
 
-// write writes the template into a new folder.
-func write(folder string, replaced *strings.Replacer) error {
+// checkStack returns every problem of the stack file, which also has the cluster's name: that of the folder.
+func checkStack(path string, files map[string]string) error {
+	source, err := config.ParseFile(path, []byte(files[path]))
+	if err == nil {
+		_, err = config.Load(source)
+	}
+	return err
+}
+
+// write writes the files into a new folder.
+func write(folder string, files map[string]string) error {
 	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // a folder of a repository
 		return err
 	}
-	return eachFile(func(name string, text []byte) error {
-		path := filepath.Join(folder, replaced.Replace(name))
+	for name, text := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // likewise
 			return err
 		}
-		return os.WriteFile(path, []byte(replaced.Replace(string(text))), 0o644) //nolint:gosec // a file of a repository
-	})
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // a file of a repository
+			return err
+		}
+	}
+	return nil
 }
 
 // eachFile calls do with each file of the template, under its name in templates/cluster.

@@ -129,7 +129,10 @@ func TestNew_TheStackFileIsAcceptedWithTheAnswers(t *testing.T) {
 }
 
 func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
-	for _, wrong := range [][]string{{"Home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "more"}, {"home", "--nett", "x"}, {"--git", "x"}} {
+	for _, wrong := range [][]string{
+		{"Home"}, {"../home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "--network", "300.0.0.0/24"}, {"home", "--proxmox", "pve1"},
+		{"home", "--host", "pve 1"}, {"home", "--git", "x"}, {"home", "more"}, {"home", "--nett", "x"}, {"--git", "x"},
+	} {
 		code, folder, problems := newRepository(t, wrong...)
 		assert.Equal(t, usageError, code, wrong)
 		assert.NotEmpty(t, problems, wrong)
