@@ -244,7 +244,7 @@ func (c gitOpsCheck) gitOps() {
 		}
 	}
 	if c.GitHubAppPrivateKey.IsSet() && g.GitHubApp == nil {
-		c.Found("githubAppPrivateKey", "add it, or run: pulumi config rm githubAppPrivateKey",
+		c.Found("githubAppPrivateKey", "add it, or run: pulumi config rm slipway:githubAppPrivateKey",
 			"is the key of a GitHub App, and gitops.githubApp is missing")
 	}
 }
@@ -269,7 +269,7 @@ func (c gitOpsCheck) otherThanGit(g GitOps) {
 	}
 	for _, one := range []NamedSecret{{"gitPassword", c.GitPassword}, {"gitIdentity", c.GitIdentity}} {
 		if one.Secret.IsSet() {
-			c.Found(one.Key, "run: pulumi config rm "+one.Key, "is for a Git repository, and %s is given", section)
+			c.Found(one.Key, "run: pulumi config rm slipway:"+one.Key, "is for a Git repository, and %s is given", section)
 		}
 	}
 	if g.CA != "" {
@@ -285,9 +285,9 @@ func (c gitOpsCheck) unusedSourceSecrets(g GitOps) {
 			switch section := "gitops." + string(access); {
 			case !one.Secret.IsSet() || c.Unusable(section):
 			case !declared:
-				c.Found(one.Key, "add it, or run: pulumi config rm "+one.Key, "is for %s, which is missing", section)
+				c.Found(one.Key, "add it, or run: pulumi config rm slipway:"+one.Key, "is for %s, which is missing", section)
 			case g.Public:
-				c.Found(one.Key, "remove one of the two; the secret with: pulumi config rm "+one.Key, "is not used with gitops.public")
+				c.Found(one.Key, "remove one of the two; the secret with: pulumi config rm slipway:"+one.Key, "is not used with gitops.public")
 			}
 		}
 	}
@@ -310,7 +310,7 @@ func (c gitOpsCheck) gitBySSH() {
 		c.Found("gitops.ca", remedy, problem)
 	}
 	if c.GitPassword.IsSet() {
-		c.Found("gitPassword", "write an https URL, or run: pulumi config rm gitPassword", problem)
+		c.Found("gitPassword", "write an https URL, or run: pulumi config rm slipway:gitPassword", problem)
 	}
 	if g.KnownHosts == "" {
 		c.Found("gitops.knownHosts", syntax.KeyScan(g.URL), "is missing")
@@ -326,7 +326,7 @@ func (c gitOpsCheck) gitByHTTPS() {
 		c.Found("gitops.knownHosts", "remove it, or write an ssh URL", problem)
 	}
 	if c.GitIdentity.IsSet() {
-		c.Found("gitIdentity", "write an ssh URL, or run: pulumi config rm gitIdentity", problem)
+		c.Found("gitIdentity", "write an ssh URL, or run: pulumi config rm slipway:gitIdentity", problem)
 	}
 	if g.CA != "" {
 		c.fault("gitops.ca", syntax.Certificates(string(g.CA)))
@@ -334,7 +334,7 @@ func (c gitOpsCheck) gitByHTTPS() {
 	if g.Public && g.GitHubApp != nil {
 		c.Found("gitops.public", "remove one of the two", "true says that no credentials are needed, and gitops.githubApp gives some")
 	} else if c.GitPassword.IsSet() && g.Access() != GitByPassword {
-		c.Found("gitPassword", "remove one of the two; the password with: pulumi config rm gitPassword",
+		c.Found("gitPassword", "remove one of the two; the password with: pulumi config rm slipway:gitPassword",
 			"is not used with gitops.%s", g.Access())
 	}
 	if g.GitHubApp != nil {

@@ -125,14 +125,14 @@ func TestGitOps_RefusesSettingsAndSecretsOfAnotherAccess(t *testing.T) {
 			c.GitIdentity, c.GitOps.KnownHosts = all.identity, all.knownHosts
 		}, []string{
 			"gitops.knownHosts: is for SSH, and gitops.url is an https URL; remove it, or write an ssh URL",
-			"gitIdentity: is for SSH, and gitops.url is an https URL; write an ssh URL, or run: pulumi config rm gitIdentity",
+			"gitIdentity: is for SSH, and gitops.url is an https URL; write an ssh URL, or run: pulumi config rm slipway:gitIdentity",
 		}},
 		"ssh with what is for https": {func(c *cluster.Cluster) {
 			c.GitOps.URL, c.GitIdentity, c.GitOps.CA, c.GitOps.Public = sshURL, all.identity, all.ca, true
 		}, []string{
 			"gitops.public: is for https, and gitops.url is an ssh URL; remove it, or write an https URL",
 			"gitops.ca: is for https, and gitops.url is an ssh URL; remove it, or write an https URL",
-			"gitPassword: is for https, and gitops.url is an ssh URL; write an https URL, or run: pulumi config rm gitPassword",
+			"gitPassword: is for https, and gitops.url is an ssh URL; write an https URL, or run: pulumi config rm slipway:gitPassword",
 			"gitops.knownHosts: is missing; " + scan,
 		}},
 		"artifact with what is for Git, and a bucket": {func(c *cluster.Cluster) {
@@ -145,22 +145,22 @@ func TestGitOps_RefusesSettingsAndSecretsOfAnotherAccess(t *testing.T) {
 			"gitops.url: is given beside gitops.oci, and Flux syncs from one source; keep one of the two",
 			"gitops.githubApp: is for a Git repository, and gitops.oci is given; keep one of the two",
 			"gitops.knownHosts: is for a Git repository, and gitops.oci is given; keep one of the two",
-			"gitPassword: is for a Git repository, and gitops.oci is given; run: pulumi config rm gitPassword",
+			"gitPassword: is for a Git repository, and gitops.oci is given; run: pulumi config rm slipway:gitPassword",
 			`ociConfig: has no password for registry.example.com: docker login put it into a store of its machine; ` +
 				`set a config.json with {"auths": {"HOST": {"username": "…", "password": "…"}}}`,
 		}},
 		"Git with what is for others": {func(c *cluster.Cluster) {
 			c.OCIConfig, c.BucketSecretKey = cluster.EncryptedSecret(), cluster.NewSecret("key\n")
 		}, []string{
-			"ociConfig: is for gitops.oci, which is missing; add it, or run: pulumi config rm ociConfig",
-			"bucketSecretKey: is for gitops.bucket, which is missing; add it, or run: pulumi config rm bucketSecretKey",
+			"ociConfig: is for gitops.oci, which is missing; add it, or run: pulumi config rm slipway:ociConfig",
+			"bucketSecretKey: is for gitops.bucket, which is missing; add it, or run: pulumi config rm slipway:bucketSecretKey",
 			"bucketSecretKey: has a space, a line break or another control character in it; " +
 				"set it without, for instance with printf instead of echo",
 		}},
 		"public artifact with a login": {func(c *cluster.Cluster) {
 			c.GitOps.URL, c.GitPassword, c.GitOps.OCI, c.GitOps.Public = "", cluster.Secret{}, artifact(), true
 			c.OCIConfig = cluster.EncryptedSecret()
-		}, []string{"ociConfig: is not used with gitops.public; remove one of the two; the secret with: pulumi config rm ociConfig"}},
+		}, []string{"ociConfig: is not used with gitops.public; remove one of the two; the secret with: pulumi config rm slipway:ociConfig"}},
 		"no source": {func(c *cluster.Cluster) { c.GitOps.URL, c.GitPassword = "", cluster.Secret{} }, []string{
 			"gitops.url: is missing; write the URL of a Git repository, or add gitops.oci or gitops.bucket",
 		}},
@@ -175,7 +175,7 @@ func TestGitOps_RefusesSettingsAndSecretsOfAnotherAccess(t *testing.T) {
 		"app without what says which": {func(c *cluster.Cluster) {
 			c.GitOps.GitHubApp, c.GitHubAppPrivateKey = &cluster.GitHubApp{ID: 1}, all.appKey
 		}, []string{
-			"gitPassword: is not used with gitops.githubApp; remove one of the two; the password with: pulumi config rm gitPassword",
+			"gitPassword: is not used with gitops.githubApp; remove one of the two; the password with: pulumi config rm slipway:gitPassword",
 			"gitops.githubApp: has neither installationId nor owner; add one of the two",
 			"gitops.githubApp.baseURL: is missing, and git.home.arpa is not github.com; write the URL of its API, such as " +
 				"https://git.home.arpa/api/v3",
@@ -186,10 +186,10 @@ func TestGitOps_RefusesSettingsAndSecretsOfAnotherAccess(t *testing.T) {
 		}, []string{"gitops.githubApp.owner: is given beside installationId, and each says which installation it is; keep one"}},
 		"app's key alone": {func(c *cluster.Cluster) { c.GitHubAppPrivateKey = all.appKey }, []string{
 			"githubAppPrivateKey: is the key of a GitHub App, and gitops.githubApp is missing; add it, or run: " +
-				"pulumi config rm githubAppPrivateKey",
+				"pulumi config rm slipway:githubAppPrivateKey",
 		}},
 		"public with a password": {func(c *cluster.Cluster) { c.GitOps.Public = true }, []string{
-			"gitPassword: is not used with gitops.public; remove one of the two; the password with: pulumi config rm gitPassword",
+			"gitPassword: is not used with gitops.public; remove one of the two; the password with: pulumi config rm slipway:gitPassword",
 		}},
 		"public with an app": {func(c *cluster.Cluster) {
 			c.GitOps.Public, c.GitPassword, c.GitHubAppPrivateKey = true, cluster.Secret{}, all.appKey
@@ -212,10 +212,10 @@ func TestSecrets_OfWrongShapeAreReportedTogether(t *testing.T) {
 		assert.NotContains(t, problem, password)
 	}
 	assert.Equal(t, []string{
-		"gitIdentity: is for SSH, and gitops.url is an https URL; write an ssh URL, or run: pulumi config rm gitIdentity",
+		"gitIdentity: is for SSH, and gitops.url is an https URL; write an ssh URL, or run: pulumi config rm slipway:gitIdentity",
 		"gitops.ca: is not a certificate in PEM; write the whole text, from -----BEGIN to the last -----END line, with its line breaks",
 		"githubAppPrivateKey: is the key of a GitHub App, and gitops.githubApp is missing; add it, or run: " +
-			"pulumi config rm githubAppPrivateKey",
+			"pulumi config rm slipway:githubAppPrivateKey",
 		"gitPassword: has a line break or another control character in it; set it without, for instance with printf instead of echo",
 		"gitIdentity: is not an SSH private key that can be read; make one with: ssh-keygen -t ed25519 -N '' -f FILE; " +
 			"and set the file without .pub",

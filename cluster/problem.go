@@ -122,7 +122,7 @@ func (f *Findings) fault(path string, fault *syntax.Fault) {
 // unused adds a problem with a secret of a section that is missing, if the secret is given.
 func (f *Findings) unused(section string, one NamedSecret) {
 	if one.Secret.IsSet() && !f.Unusable(section) {
-		f.Found(one.Key, "add it, or run: pulumi config rm "+one.Key, "is for %s, which is missing", section)
+		f.Found(one.Key, "add it, or run: pulumi config rm slipway:"+one.Key, "is for %s, which is missing", section)
 	}
 }
 

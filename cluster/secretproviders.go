@@ -290,7 +290,7 @@ func (c secretsCheck) sealingKeys() {
 	case c.SealedSecretsKey.IsSet() && !c.SealedSecretsCert.IsSet():
 		c.Found(key, "set that with: pulumi config set --secret slipway:"+certificate, "has no certificate: %s is missing", certificate)
 	case c.SealedSecretsCert.IsSet() && !c.SealedSecretsKey.IsSet():
-		c.Found(certificate, "set that, or run: pulumi config rm "+certificate, "has no key: %s is missing", key)
+		c.Found(certificate, "set that, or run: pulumi config rm slipway:"+certificate, "has no key: %s is missing", key)
 	case !c.SealedSecretsKey.IsSet() && *c.Providers.SealedSecrets.KeyPairs == 0 && !c.Unusable("secrets.sealedSecrets.keyPairs"):
 		c.Found("secrets.sealedSecrets.keyPairs", "write 1, or set "+key, "0 leaves the controller without a key")
 	}

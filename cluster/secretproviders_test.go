@@ -81,7 +81,7 @@ func TestSealedSecrets_GivenKeysAreCheckedTogether(t *testing.T) {
 		"no certificate": {key, "", "", []string{"sealedSecretsKey: has no certificate: sealedSecretsCert is missing; " +
 			"set that with: pulumi config set --secret slipway:sealedSecretsCert"}},
 		"no key": {"", certificate, "", []string{"sealedSecretsCert: has no key: sealedSecretsKey is missing; " +
-			"set that, or run: pulumi config rm sealedSecretsCert"}},
+			"set that, or run: pulumi config rm slipway:sealedSecretsCert"}},
 		"another key's certificate, and an old key without one": {key, oldCertificate, oldKey, []string{
 			"sealedSecretsCert: belongs to another key; set the certificate of sealedSecretsKey",
 			"sealedSecretsOldKeys: has a key without its certificate; " +
@@ -132,9 +132,9 @@ func TestOnePassword_SecretsAndCRDsFitTheSection(t *testing.T) {
 		"onepasswordCredentials: is not JSON of 1Password Connect; " +
 			"set the file 1password-credentials.json that 1Password made for the Connect server, as it is",
 		"onepasswordToken: is not a JWT; make one with: op connect token create NAME --server SERVER --vault VAULT; and set what it prints",
-		"sealedSecretsKey: is for secrets.sealedSecrets, which is missing; add it, or run: pulumi config rm sealedSecretsKey",
-		"onepasswordCredentials: is for secrets.onepassword, which is missing; add it, or run: pulumi config rm onepasswordCredentials",
-		"onepasswordToken: is for secrets.onepassword, which is missing; add it, or run: pulumi config rm onepasswordToken",
+		"sealedSecretsKey: is for secrets.sealedSecrets, which is missing; add it, or run: pulumi config rm slipway:sealedSecretsKey",
+		"onepasswordCredentials: is for secrets.onepassword, which is missing; add it, or run: pulumi config rm slipway:onepasswordCredentials",
+		"onepasswordToken: is for secrets.onepassword, which is missing; add it, or run: pulumi config rm slipway:onepasswordToken",
 	}, problems)
 	assert.Equal(t, []string{
 		"crds.externalSecrets.skip: true leaves out what External Secrets Operator needs before it starts; " +

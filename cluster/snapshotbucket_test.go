@@ -22,7 +22,7 @@ func withSnapshotBucket(c *cluster.Cluster) {
 
 func TestSnapshotBucket_NeedsItsSettingsBothKeysAndARecipient(t *testing.T) {
 	assert.Empty(t, problemsOf(t, withSnapshotBucket))
-	const remedy = "; declare the bucket, or run: pulumi config rm snapshotAccessKey and snapshotSecretKey"
+	const remedy = "; declare the bucket, or run: pulumi config rm slipway:snapshotAccessKey, and slipway:snapshotSecretKey"
 	for _, one := range []struct {
 		change func(*cluster.Cluster)
 		want   []string
@@ -35,7 +35,7 @@ func TestSnapshotBucket_NeedsItsSettingsBothKeysAndARecipient(t *testing.T) {
 			[]string{"gitops.settings.ETCD_BACKUP_ENDPOINT: is not an https URL without a path; write the https URL of the S3 server"}},
 		{func(c *cluster.Cluster) { c.SnapshotSecretKey = cluster.Secret{} },
 			[]string{"snapshotSecretKey: is missing beside the other key of the bucket for snapshots; " +
-				"set it with: pulumi config set --secret snapshotSecretKey"}},
+				"set it with: pulumi config set --secret slipway:snapshotSecretKey"}},
 		{func(c *cluster.Cluster) { c.Lifecycle.Snapshots.Recipients = nil },
 			[]string{"lifecycle.snapshots.recipients: is empty, and what is in a bucket is encrypted; write an age public key into it"}},
 		{func(c *cluster.Cluster) { c.SnapshotAccessKey = cluster.NewSecret("ID\n") },

@@ -222,7 +222,7 @@ func (c storageCheck) storageVault() {
 			"%s is not among secrets.onepassword.vaults", vault)
 	}
 	if vault == "" && c.OnePasswordStorageToken.IsSet() {
-		c.Found(storageToken, "add it, or run: pulumi config rm "+storageToken, "is for %s, which is missing", path)
+		c.Found(storageToken, "add it, or run: pulumi config rm slipway:"+storageToken, "is for %s, which is missing", path)
 	}
 }
 
