@@ -151,14 +151,18 @@ spec: {loadBalancerIPs: true}
 
 // meshView is the part of Cilium's RemoteCluster that the tests read.
 type meshView struct {
-	Name       string `json:"name"`
-	Ready      bool   `json:"ready"`
-	Connected  bool   `json:"connected"`
-	Status     string `json:"status"`
-	Nodes      int    `json:"num-nodes"`
-	Identities int    `json:"num-identities"`
-	Endpoints  int    `json:"num-endpoints"`
-	Config     struct {
+	Name      string `json:"name"`
+	Ready     bool   `json:"ready"`
+	Connected bool   `json:"connected"`
+	Status    string `json:"status"`
+	Nodes     int    `json:"num-nodes"`
+	Synced    struct {
+		Nodes      bool `json:"nodes"`
+		Services   bool `json:"services"`
+		Identities bool `json:"identities"`
+		Endpoints  bool `json:"endpoints"`
+	} `json:"synced"`
+	Config struct {
 		ID        int  `json:"cluster-id"`
 		Retrieved bool `json:"retrieved"`
 		Cached    bool `json:"kvstoremesh"`
@@ -277,7 +281,7 @@ func TestMesh_TwoClustersReadEachOtherThroughTheRealMeshAPIServer(t *testing.T) 
 			both.own.eventually(t, both.own.name+"-"+node+" sees its peer", func() bool {
 				one := both.own.agentSees(t, node)
 				return one.Name == both.peer.name && one.Ready && one.Config.ID == both.peer.id && one.Config.Cached && one.Nodes == 2 &&
-					one.Identities > 0 && one.Endpoints > 0
+					one.Synced.Nodes && one.Synced.Services && one.Synced.Identities && one.Synced.Endpoints
 			})
 		}
 		one := both.own.copySees(t)
