@@ -37,7 +37,7 @@ func dual(pairs ...string) simulation {
 	c.Client = kubefake.NewClientset(config(append(pairs, "cluster-name", "infra", "cluster-id", "1", "enable-ipv6", "true")...))
 	c.Dynamic = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		ciliumNodes: "CiliumNodeList", ciliumPools: "CiliumLoadBalancerIPPoolList", gatewayClasses: "GatewayClassList",
-		gatewaysResource: "GatewayList"})
+		gatewaysResource: "GatewayList", httpRoutesResource: "HTTPRouteList"})
 	c.PodAddresses = func(string) map[string]string { return map[string]string{"10.244.0.10": "kube-system/coredns-1"} }
 	return c
 }

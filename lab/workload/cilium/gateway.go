@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -15,13 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-var gatewaysResource = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"}
+var (
+	gatewaysResource   = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"}
+	httpRoutesResource = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}
+)
 
 // owningGateway is the label of the Service that Cilium makes for a Gateway.
 const owningGateway = "io.cilium.gateway/owning-gateway"
@@ -44,6 +49,12 @@ type listener struct {
 	Protocol string
 	TLS      *struct {
 		CertificateRefs []struct{ Name, Namespace string }
+	}
+	AllowedRoutes struct {
+		Namespaces struct {
+			From     string
+			Selector *metav1.LabelSelector
+		}
 	}
 }
 
@@ -70,16 +81,44 @@ type routeKind struct {
 	Kind  string `json:"kind"`
 }
 
-// gateways makes the Services of Gateways with Cilium's class, and reports about Gateways in Cilium's words. Traffic, routes,
-// ReferenceGrants and the objects for Envoy are not modelled.
+// httpRoute is the part of an HTTPRoute that the lab models.
+type httpRoute struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ParentRefs []parentRef
+		Rules      []struct {
+			BackendRefs []struct{ Kind, Name, Namespace string }
+		}
+	}
+	Status struct {
+		Parents []parentStatus `json:"parents"`
+	}
+}
+
+type parentRef struct {
+	Group       string `json:"group,omitempty"`
+	Kind        string `json:"kind,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name"`
+	SectionName string `json:"sectionName,omitempty"`
+}
+
+type parentStatus struct {
+	ParentRef      parentRef          `json:"parentRef"`
+	ControllerName string             `json:"controllerName"`
+	Conditions     []metav1.Condition `json:"conditions"`
+}
+
+// gateways makes the Services of Gateways with Cilium's class, and reports about Gateways and HTTPRoutes in Cilium's words. Traffic,
+// host names, GRPCRoutes, TLSRoutes, ReferenceGrants and the objects for Envoy are not modelled.
 func (o *operator) gateways(ctx context.Context) {
-	gateways := workload.NewCustomCache(ctx, o.Cluster, gatewaysResource)
+	gateways, routes := workload.NewCustomCache(ctx, o.Cluster, gatewaysResource), workload.NewCustomCache(ctx, o.Cluster, httpRoutesResource)
 	services := newServiceCache(ctx, o.Cluster)
-	tick := time.NewTicker(2 * time.Second) // finds classes and Secrets that changed
+	tick := time.NewTicker(2 * time.Second) // finds classes, Secrets and namespaces that changed
 	defer tick.Stop()
 	for {
-		if gateways.Synced() && o.shared.isLeader(o) {
-			if err := o.reconcileGateways(ctx, gateways.List()); err != nil && ctx.Err() == nil {
+		if gateways.Synced() && routes.Synced() && o.shared.isLeader(o) {
+			if err := o.reconcileGateways(ctx, gateways.List(), routes.List()); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(o.Log, "level=error msg=\"Reconciler error\" controller=gateway error=%q subsys=gateway-api\n", err)
 			}
 		}
@@ -87,13 +126,15 @@ func (o *operator) gateways(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-gateways.Changed:
+		case <-routes.Changed:
 		case <-services.Changed:
 		case <-tick.C:
 		}
 	}
 }
 
-func (o *operator) reconcileGateways(ctx context.Context, gateways []*unstructured.Unstructured) error {
+func (o *operator) reconcileGateways(ctx context.Context, gateways, routes []*unstructured.Unstructured) error {
+	known := map[types.NamespacedName]gateway{}
 	for _, object := range gateways {
 		var g gateway
 		if err := workload.Decode(object, &g); err != nil {
@@ -106,10 +147,22 @@ func (o *operator) reconcileGateways(ctx context.Context, gateways []*unstructur
 		if err != nil {
 			return err
 		}
-		if controller, _, _ := unstructured.NestedString(class.Object, "spec", "controllerName"); controller != gatewayController {
-			continue
+		if controller, _, _ := unstructured.NestedString(class.Object, "spec", "controllerName"); controller == gatewayController {
+			known[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] = g
 		}
-		if err := o.reconcileGateway(ctx, g); err != nil {
+	}
+	attached := map[types.NamespacedName]map[string]int32{}
+	for _, object := range routes {
+		var r httpRoute
+		if err := workload.Decode(object, &r); err != nil {
+			return err
+		}
+		if err := o.reconcileRoute(ctx, r, known, attached); err != nil {
+			return err
+		}
+	}
+	for name, g := range known {
+		if err := o.reconcileGateway(ctx, g, attached[name]); err != nil {
 			return err
 		}
 	}
@@ -117,7 +170,7 @@ func (o *operator) reconcileGateways(ctx context.Context, gateways []*unstructur
 }
 
 // reconcileGateway makes the Service of a Gateway and sets its status.
-func (o *operator) reconcileGateway(ctx context.Context, g gateway) error {
+func (o *operator) reconcileGateway(ctx context.Context, g gateway, attached map[string]int32) error {
 	status, valid := gatewayStatus{}, false
 	condition := func(kind string, is bool, reason, message string) metav1.Condition {
 		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: g.Generation}
@@ -127,7 +180,7 @@ func (o *operator) reconcileGateway(ctx context.Context, g gateway) error {
 		return c
 	}
 	for _, l := range g.Spec.Listeners {
-		one := listenerStatus{Name: l.Name, SupportedKinds: []routeKind{{gatewaysResource.Group, "HTTPRoute"},
+		one := listenerStatus{Name: l.Name, AttachedRoutes: attached[l.Name], SupportedKinds: []routeKind{{gatewaysResource.Group, "HTTPRoute"},
 			{gatewaysResource.Group, "GRPCRoute"}}}
 		if problem := o.certificateProblem(ctx, g.Namespace, l); problem != "" {
 			one.Conditions = []metav1.Condition{condition("ResolvedRefs", false, "InvalidCertificateRef", "Invalid CertificateRef"),
@@ -285,4 +338,100 @@ func (o *operator) setStatus(ctx context.Context, of schema.GroupVersionResource
 	_, err = o.Cluster.Dynamic.Resource(of).Namespace(object.Namespace).Patch(ctx, object.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: "cilium-operator"}, "status")
 	return err
+}
+
+// reconcileRoute sets the status of an HTTPRoute for each of its Gateways, and counts it at the listeners that it is attached to.
+func (o *operator) reconcileRoute(
+	ctx context.Context, r httpRoute, gateways map[types.NamespacedName]gateway, attached map[types.NamespacedName]map[string]int32,
+) error {
+	status := r.Status
+	status.Parents = nil
+	for _, parent := range r.Spec.ParentRefs {
+		name := types.NamespacedName{Namespace: cmp.Or(parent.Namespace, r.Namespace), Name: parent.Name}
+		g, found := gateways[name]
+		if !found {
+			continue
+		}
+		accepted, err := o.accepts(ctx, g, parent, r)
+		if err != nil {
+			return err
+		}
+		resolved := metav1.Condition{
+			Type: "ResolvedRefs", Status: metav1.ConditionTrue, Reason: "ResolvedRefs", Message: "Service reference is valid",
+		}
+		for _, rule := range r.Spec.Rules {
+			for _, backend := range rule.BackendRefs {
+				_, err := o.Cluster.Client.CoreV1().Services(r.Namespace).Get(ctx, backend.Name, metav1.GetOptions{})
+				if apierrors.IsNotFound(err) {
+					resolved.Status, resolved.Reason, resolved.Message = metav1.ConditionFalse, "BackendNotFound", err.Error()
+				} else if err != nil {
+					return err
+				}
+			}
+		}
+		accepted.ObservedGeneration, resolved.ObservedGeneration = r.Generation, r.Generation
+		var before []metav1.Condition
+		for _, p := range r.Status.Parents {
+			if p.ParentRef == parent {
+				before = p.Conditions
+			}
+		}
+		conditions := keepTimes(before, []metav1.Condition{accepted, resolved})
+		status.Parents = append(status.Parents, parentStatus{parent, gatewayController, conditions})
+		if accepted.Status != metav1.ConditionTrue {
+			continue
+		}
+		if attached[name] == nil {
+			attached[name] = map[string]int32{}
+		}
+		for _, l := range g.Spec.Listeners {
+			if parent.SectionName == "" || parent.SectionName == l.Name {
+				attached[name][l.Name]++
+			}
+		}
+	}
+	if len(status.Parents) == 0 {
+		return nil // of another controller
+	}
+	return o.setStatus(ctx, httpRoutesResource, r.ObjectMeta, r.Status, status)
+}
+
+// accepts tells whether a listener of the Gateway takes the route.
+func (o *operator) accepts(ctx context.Context, g gateway, parent parentRef, r httpRoute) (metav1.Condition, error) {
+	no := func(reason, message string) (metav1.Condition, error) {
+		return metav1.Condition{Type: "Accepted", Status: metav1.ConditionFalse, Reason: reason, Message: message}, nil
+	}
+	matching := false
+	for _, l := range g.Spec.Listeners {
+		if parent.SectionName != "" && parent.SectionName != l.Name {
+			continue
+		}
+		matching = true
+		allowed := false
+		switch from := l.AllowedRoutes.Namespaces.From; from {
+		case "All":
+			allowed = true
+		case "Selector":
+			selector, err := metav1.LabelSelectorAsSelector(l.AllowedRoutes.Namespaces.Selector)
+			if err != nil {
+				return metav1.Condition{}, err
+			}
+			namespace, err := o.Cluster.Client.CoreV1().Namespaces().Get(ctx, r.Namespace, metav1.GetOptions{})
+			if err != nil {
+				return metav1.Condition{}, err
+			}
+			if allowed = selector.Matches(labels.Set(namespace.Labels)); !allowed {
+				return no("NotAllowedByListeners", "HTTPRoute is not allowed to attach to this Gateway due to namespace selector restrictions")
+			}
+		default:
+			allowed = r.Namespace == g.Namespace
+		}
+		if allowed {
+			return metav1.Condition{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", Message: "Accepted HTTPRoute"}, nil
+		}
+	}
+	if !matching {
+		return no("NoMatchingParent", "No matching listener with sectionName "+parent.SectionName)
+	}
+	return no("NotAllowedByListeners", "HTTPRoute is not allowed to attach to this Gateway due to namespace restrictions")
 }

@@ -37,6 +37,13 @@ spec:
       protocol: HTTPS
       tls: {certificateRefs: [{name: gateway-tls}]}
       allowedRoutes: {namespaces: {from: Selector, selector: {matchLabels: {gateway: public}}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: web, namespace: web}
+spec:
+  parentRefs: [{name: gateway, namespace: gateway, sectionName: https}]
+  rules: [{backendRefs: [{name: web, port: 80}]}]
 `
 
 // gatewayCluster is a cluster with the objects above and a leading operator that looks after them once per call of the returned function.
@@ -45,11 +52,11 @@ func gatewayCluster(t *testing.T, objects ...runtime.Object) (c simulation, look
 	c = cluster()
 	c.Client = kubefake.NewClientset(objects...)
 	c.Dynamic = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		gatewayClasses: "GatewayClassList", gatewaysResource: "GatewayList"})
+		gatewayClasses: "GatewayClassList", gatewaysResource: "GatewayList", httpRoutesResource: "HTTPRouteList"})
 	for i, text := range strings.Split(gatewayObjects, "---\n") {
 		object := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
-		of := []schema.GroupVersionResource{gatewayClasses, gatewaysResource}[i]
+		of := []schema.GroupVersionResource{gatewayClasses, gatewaysResource, httpRoutesResource}[i]
 		_, err := c.Dynamic.Resource(of).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
@@ -63,7 +70,7 @@ func gatewayCluster(t *testing.T, objects ...runtime.Object) (c simulation, look
 			}
 			return items
 		}
-		require.NoError(t, o.reconcileGateways(context.Background(), list(gatewaysResource)))
+		require.NoError(t, o.reconcileGateways(context.Background(), list(gatewaysResource), list(httpRoutesResource)))
 	}
 }
 
@@ -76,8 +83,13 @@ func read[T any](t *testing.T, c simulation, of schema.GroupVersionResource, nam
 	return into
 }
 
+func namespaceOf(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
 func TestGateway_IsProgrammedOnceItsServiceHasTheAddressAndItsListenersACertificate(t *testing.T) {
-	c, look := gatewayCluster(t)
+	c, look := gatewayCluster(t, namespaceOf("web", map[string]string{"gateway": "public"}),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "web"}})
 	status := func() gatewayStatus { return read[gateway](t, c, gatewaysResource, "gateway", "gateway").Status }
 	look()
 	require.Equal(t, "Gateway waiting for address", meta.FindStatusCondition(status().Conditions, "Programmed").Message)
@@ -104,6 +116,7 @@ func TestGateway_IsProgrammedOnceItsServiceHasTheAddressAndItsListenersACertific
 	look()
 	require.Equal(t, []gatewayAddress{{"IPAddress", "10.25.11.120"}}, status().Addresses)
 	require.True(t, meta.IsStatusConditionTrue(status().Listeners[1].Conditions, "Programmed"))
+	require.Equal(t, int32(1), status().Listeners[1].AttachedRoutes)
 
 	age(t, c)
 	before := len(c.Dynamic.(*fake.FakeDynamicClient).Actions())
@@ -113,7 +126,7 @@ func TestGateway_IsProgrammedOnceItsServiceHasTheAddressAndItsListenersACertific
 	}
 }
 
-// age sets all times in the conditions of the Gateway back, so that a new one would differ.
+// age sets all times in the conditions of the Gateway and the HTTPRoute back, so that a new one would differ.
 func age(t *testing.T, c simulation) {
 	t.Helper()
 	var back func(any)
@@ -132,19 +145,20 @@ func age(t *testing.T, c simulation) {
 			}
 		}
 	}
-	gateways := c.Dynamic.Resource(gatewaysResource).Namespace("gateway")
-	list, err := gateways.List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.NotEmpty(t, list.Items)
-	for _, object := range list.Items {
-		back(object.Object["status"])
-		_, err := gateways.Update(t.Context(), &object, metav1.UpdateOptions{})
+	for of, namespace := range map[schema.GroupVersionResource]string{gatewaysResource: "gateway", httpRoutesResource: "web"} {
+		list, err := c.Dynamic.Resource(of).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
+		require.NotEmpty(t, list.Items)
+		for _, object := range list.Items {
+			back(object.Object["status"])
+			_, err := c.Dynamic.Resource(of).Namespace(namespace).Update(t.Context(), &object, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}
 	}
 }
 
 func TestGateway_WithAnotherAddressThanDeclaredIsNotProgrammed(t *testing.T) {
-	c, look := gatewayCluster(t)
+	c, look := gatewayCluster(t, namespaceOf("web", nil))
 	look()
 	services := c.Client.CoreV1().Services("gateway")
 	service, err := services.Get(t.Context(), "cilium-gateway-gateway", metav1.GetOptions{})
@@ -155,4 +169,15 @@ func TestGateway_WithAnotherAddressThanDeclaredIsNotProgrammed(t *testing.T) {
 	look()
 	got := read[gateway](t, c, gatewaysResource, "gateway", "gateway").Status
 	require.Equal(t, "AddressNotUsable", meta.FindStatusCondition(got.Conditions, "Programmed").Reason)
+}
+
+func TestRoute_IsAcceptedFromNamespacesThatItsListenerAllows(t *testing.T) {
+	for label, want := range map[string]string{"public": "Accepted", "private": "NotAllowedByListeners"} {
+		c, look := gatewayCluster(t, namespaceOf("web", map[string]string{"gateway": label}))
+		look()
+		parents := read[httpRoute](t, c, httpRoutesResource, "web", "web").Status.Parents
+		require.Len(t, parents, 1)
+		require.Equal(t, want, meta.FindStatusCondition(parents[0].Conditions, "Accepted").Reason)
+		require.Equal(t, "BackendNotFound", meta.FindStatusCondition(parents[0].Conditions, "ResolvedRefs").Reason)
+	}
 }
