@@ -189,7 +189,7 @@ func (c configurer) apply(
 // which it stays as it is, if the node is left out.
 func (c configurer) applyHooks(ctx *pulumi.Context, name string, of machines.Machine) (pulumi.ResourceOption, error) {
 	if c.Lifecycle.Skip.Has(of.Node.Name) {
-		return c.StaysAsIs(ctx, name, of.Node)
+		return c.StaysAsIs(ctx, name, of.Node, "*")
 	}
 	first, err := c.awaitFirst(ctx, name, of)
 	if err != nil {

@@ -33,6 +33,26 @@ func read(t *testing.T, r *mocks.Recorder, name string, spec any) {
 	require.NoError(t, json.Unmarshal([]byte(r.Resource(t, name).Input("stdin").(string)), spec))
 }
 
+// leaves returns the paths of all values below a path. Those of a list end with it.
+func leaves(path string, value any) []string {
+	block, ok := value.(map[string]any)
+	if !ok {
+		return []string{strings.TrimPrefix(path, ".")}
+	}
+	var paths []string
+	for name, one := range block {
+		paths = append(paths, leaves(path+"."+name, one)...)
+	}
+	return paths
+}
+
+func TestSkip_TheProviderIsNotGivenWhatItStoredAndRefuses(t *testing.T) {
+	kept := up(t, skip("infra-worker-1")).Resource(t, "infra-infra-worker-1-vm").IgnoreChanges
+	for _, path := range []string{"*", "cpu", "memory"} {
+		assert.NotContains(t, kept, path)
+	}
+}
+
 func TestSkip_TheResourcesOfANodeThatIsLeftOutStayAsTheyAre(t *testing.T) {
 	before, r := up(t), up(t, skip("infra-cp-1", "infra-worker-1"), func(c *cluster.Cluster) { workers(c).Cores += 2 })
 	assert.Equal(t, before.Names(), r.Names(), "nothing is deleted")
@@ -45,7 +65,11 @@ func TestSkip_TheResourcesOfANodeThatIsLeftOutStayAsTheyAre(t *testing.T) {
 			continue
 		}
 		left++
-		assert.Contains(t, resource.IgnoreChanges, "*", "%s: the engine takes all inputs from the state", resource.Name)
+		for _, path := range leaves("", resource.Inputs.Mappable()) {
+			assert.True(t, slices.ContainsFunc(resource.IgnoreChanges, func(kept string) bool {
+				return kept == "*" || kept == path || strings.HasPrefix(path, kept+".")
+			}), "%s: the engine takes %s from the state", resource.Name, path)
+		}
 		assert.Equal(t, []string{resource.Name + "-absent"}, resource.BeforeCreate, "it is not created either")
 		assert.Empty(t, hooks.GetBeforeUpdate(), "%s takes no turn", resource.Name)
 		assert.Empty(t, hooks.GetAfterUpdate(), resource.Name)

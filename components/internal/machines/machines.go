@@ -36,8 +36,8 @@ func (o Owner) Child(provider pulumi.ProviderResource, own ...pulumi.ResourceOpt
 
 // StaysAsIs returns the option with which a resource of a node that is left out stays as it is in the state, whatever is declared: it is
 // neither changed nor replaced nor deleted. Once the node is not left out any more, the differences show, and the node takes its turn. A
-// resource that does not exist is not created, in previews too: name is that of the resource.
-func (o Owner) StaysAsIs(ctx *pulumi.Context, name string, node cluster.Machine) (pulumi.ResourceOption, error) {
+// resource that does not exist is not created, in previews too: name is that of the resource, and inputs are the paths of its inputs.
+func (o Owner) StaysAsIs(ctx *pulumi.Context, name string, node cluster.Machine, inputs ...string) (pulumi.ResourceOption, error) {
 	absent, err := ctx.RegisterResourceHook(name+"-absent", func(*pulumi.ResourceHookArgs) error {
 		return fmt.Errorf("lifecycle.skip: names %s, and %s does not exist yet; remove %[1]s from lifecycle.skip, or from nodePools until it "+
 			"can be made", node.Name, name)
@@ -45,7 +45,7 @@ func (o Owner) StaysAsIs(ctx *pulumi.Context, name string, node cluster.Machine)
 	if err != nil {
 		return nil, err
 	}
-	return pulumi.Composite(pulumi.IgnoreChanges([]string{"*"}),
+	return pulumi.Composite(pulumi.IgnoreChanges(inputs),
 		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{absent}})), nil
 }
 

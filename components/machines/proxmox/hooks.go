@@ -3,8 +3,10 @@ package proxmox
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 
+	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -14,6 +16,24 @@ import (
 	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
 )
+
+// declaredInputs are the blocks of which only what vmArgs declares is taken from the state: the provider stores "" for what it does not
+// know of them (cpu.affinity, memory.hugepages), and then refuses that value.
+var declaredInputs = map[string][]string{"cpu": {"cpu.cores", "cpu.type"}, "memory": {"memory.dedicated"}}
+
+// allInputs returns the paths of all inputs that a VM can have.
+func allInputs() []string {
+	var paths []string
+	for field := range (vm.VirtualMachineArgs{}).ElementType().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("pulumi"), ",")
+		if declared, some := declaredInputs[name]; some {
+			paths = append(paths, declared...)
+			continue
+		}
+		paths = append(paths, name)
+	}
+	return paths
+}
 
 // hooks returns the hooks of a VM.
 //
@@ -29,7 +49,7 @@ import (
 // The VM of a node that is left out stays as it is.
 func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, created *atomic.Bool) (pulumi.ResourceOption, error) {
 	if m.Lifecycle.Skip.Has(node.Name) {
-		return m.StaysAsIs(ctx, name, node)
+		return m.StaysAsIs(ctx, name, node, allInputs()...)
 	}
 	background, api, left := ctx.Context(), api(m.Cluster), declaredVM(m.Cluster, node)
 	leftover, err := ctx.RegisterResourceHook(m.NameOf(node.Name, "reclaim"), func(*pulumi.ResourceHookArgs) error {
