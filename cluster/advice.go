@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"time"
+
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // Advice returns what is accepted and should be changed, such as a version that has no support on a day. config-check and `up` show it as
@@ -17,5 +19,14 @@ func (c *Cluster) Advice(day time.Time) Problems {
 	}
 	c.adviseStorageVault(&findings)
 	c.adviseSnapshotBucket(&findings)
+	if c.Proxmox.Datastores.ISOShared && c.Proxmox.Datastores.ISO == "local" && len(c.Proxmox.Nodes) > 1 {
+		findings.Found("proxmox.datastores.isoShared", "remove it, or name the shared storage in proxmox.datastores.iso",
+			"true, and the storage local is a folder of each Proxmox node, unless somebody has changed that")
+	}
+	for path, text := range map[string]string{"gitops.ca": string(c.GitOps.CA), MeshAuthorityKey: c.MeshAuthority().Certificate} {
+		if ended := syntax.Expired(text, day); !ended.IsZero() {
+			findings.Found(path, "replace it", "has a certificate that was valid until %s", ended.Format(time.DateOnly))
+		}
+	}
 	return slices.Concat(c.versionAdvice(day), findings.All())
 }

@@ -19,6 +19,9 @@ type CertManager struct {
 	Values ChartValues `json:"values" example:"{replicaCount: 2}"`
 }
 
+// noCertWebhook is what the webhook needs: its pods, and the CA that the cainjector gives to the API.
+const noCertWebhook = "leaves the API without the webhook, so that it accepts no Certificate"
+
 func (m CertManager) service() Service {
 	return Service{
 		Key: "certManager", Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager",
@@ -26,6 +29,12 @@ func (m CertManager) service() Service {
 		// The CRDs are installed in their own phase. The probe checks that the API answers. The chart's own check is off: it is a hook,
 		// which Helm always waits for, and its error does not name the pod that is missing.
 		Values: mapping{"crds": mapping{"enabled": false}, "startupapicheck": mapping{"enabled": false}},
+		Needed: []Needed{
+			{"replicaCount", 1, "leaves nobody who issues certificates"}, {"webhook.replicaCount", 1, noCertWebhook},
+			{"cainjector.enabled", true, noCertWebhook}, {"cainjector.replicaCount", 1, noCertWebhook},
+			{"global.rbac.create", true, "leaves its accounts without rights"}, {"namespace", "", elsewhere},
+			{"installCRDs", false, "installs CRDs that Slipway has installed"},
+		},
 		// The API accepts a Certificate only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{
   "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"namespace": "cert-manager", "name": "slipway-probe"},

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // ChartValues are the user's own values of a Helm chart, under the chart's own keys. They are merged into Slipway's last, and must not
@@ -30,6 +32,16 @@ func (v ChartValues) Tree() (map[string]any, error) {
 		return nil, nil
 	}
 	return tree, json.Unmarshal(v, &tree)
+}
+
+// ValueAt returns the value at a dotted path of a tree; nil if there is none.
+func ValueAt(tree map[string]any, path string) any {
+	var value any = tree
+	for key := range strings.SplitSeq(path, ".") {
+		below, _ := value.(map[string]any)
+		value = below[key]
+	}
+	return value
 }
 
 // MergedInto returns the values that Slipway sets and, beside them, those of the user. own is the former, as JSON writes it. It
@@ -90,14 +102,45 @@ func mergeInto(tree, given map[string]any, path string) []string {
 	return twice
 }
 
-// checkValues checks that the user's values of the services' charts set nothing that Slipway sets, even if a service is off. Cilium's are
-// checked where they are rendered.
+// Needed is a value of a chart that the gate, Flux or the workloads rely on.
+type Needed struct {
+	Path string
+	Want any    // the only value; 1 is a number of at least 1, or a list with an item
+	Why  string // what any other value does; it follows the value
+}
+
+// CheckNeeded adds a problem for each value that switches off what others rely on.
+func CheckNeeded(path string, given map[string]any, needed []Needed, findings *Findings) {
+	for _, one := range needed {
+		value := ValueAt(given, one.Path)
+		list, isList := value.([]any)
+		number, isNumber := value.(float64)
+		switch {
+		case value == nil, value == one.Want, one.Want == 1 && isNumber && number >= 1, one.Want == 1 && isList && len(list) > 0:
+		case isList:
+			findings.Found(KeyPath(path, one.Path), "remove it", "an empty list %s", one.Why)
+		default:
+			findings.Found(KeyPath(path, one.Path), "remove it", "%s %s", syntax.Shown(syntax.Form{}, fmt.Sprint(value)), one.Why)
+		}
+	}
+}
+
+// elsewhere is what another namespace than that of the release does.
+const elsewhere = "would move objects out of the namespace that Slipway makes, where the gate and Flux look for them"
+
+// checkValues checks the user's values of the services' charts: they set nothing that Slipway sets, even if a service is off, have the form
+// of Kubernetes where charts pass them on, and switch off nothing that others rely on. Cilium's are checked where they are rendered.
 func (c *Cluster) checkValues(findings *Findings) {
-	services := slices.Concat(c.allServices(), c.Providers.Services())
+	services := slices.Concat(c.allServices(), c.Providers.Services(), []Service{c.GitOps.Operator.Service()})
 	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })
 	for _, service := range services {
+		path := service.Key + ".values"
 		for _, key := range service.UserValues.Conflicts(service.Values) {
-			findings.Found(KeyPath(service.Key+".values", key), "remove it", OwnedValue)
+			findings.Found(KeyPath(path, key), "remove it", OwnedValue)
+		}
+		if given, err := service.UserValues.Tree(); err == nil {
+			CheckPodValues(path, given, findings)
+			CheckNeeded(path, given, service.Needed, findings)
 		}
 	}
 }

@@ -28,7 +28,8 @@ type Cilium struct {
 	// and requires `cilium.masquerade: bpf`.
 	BandwidthManager BandwidthManager `json:"bandwidthManager" default:"none" example:"edt"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. For the minor release that Slipway installs by default, keys that the chart does not know are refused.
+	// contain no secrets. For the minor release that Slipway installs by default, keys that the chart does not know are refused, and so
+	// are values that the chart or the agent does not take.
 	Values ChartValues `json:"values" example:"{MTU: 1450}"`
 }
 
@@ -122,6 +123,28 @@ func (c Cilium) service() Service {
 		Key: "cilium", Name: "cilium", Namespace: "kube-system", Chart: "cilium",
 		Version: c.Version, Repository: c.Repository, UserValues: c.Values, Owner: c.Owner,
 	}
+}
+
+// Needed returns the values of the chart that the gate and the nodes rely on.
+func (c Cilium) Needed(mesh Mesh) []Needed {
+	const (
+		noPods    = "leaves the nodes without Cilium, which the gate waits for"
+		noAccount = "leaves its pods without the account that they run with: nothing else makes it before Cilium"
+		noProbes  = "ends the probes between nodes, which the gate reads"
+	)
+	needed := []Needed{
+		{"agent", true, noPods}, {"operator.enabled", true, noPods}, {"cni.install", true, noPods}, {"namespaceOverride", "", elsewhere},
+		{"serviceAccounts.cilium.create", true, noAccount}, {"serviceAccounts.operator.create", true, noAccount},
+		{"serviceAccounts.envoy.create", true, noAccount}, {"rbac.create", true, "leaves its accounts without rights"},
+		{"healthChecking", true, noProbes}, {"endpointHealthChecking.enabled", true, noProbes},
+	}
+	if c.Hubble.HasRelay() {
+		needed = append(needed, Needed{"hubble.relay.replicas", 1, "leaves no pod of the relay, which cilium.hubble.relay declares"})
+	}
+	if mesh.IsMember() {
+		needed = append(needed, Needed{"clustermesh.apiserver.replicas", 1, "leaves no server for the peers of the mesh"})
+	}
+	return needed
 }
 
 func (c *Cilium) derive() {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,7 @@ func (c comparison) compare() {
 	c.claims()
 	c.vmIDs()
 	c.disjoint()
+	c.infrastructure()
 	c.storage()
 	if !c.own.Running && !c.other.Running {
 		c.proxmoxName()
@@ -193,6 +195,27 @@ func (c comparison) disjoint() {
 			if own.overlaps(theirs) {
 				c.taken(own.path, "pick a disjoint range", "%s overlaps %s %s of %s", own, theirs.path, theirs, c.theOther())
 			}
+		}
+	}
+}
+
+// infrastructure checks that the routers and the Proxmox endpoint, which exist before both clusters, are no machine, VIP or network of the
+// other. They may be in the pool of its Services.
+func (c comparison) infrastructure() {
+	needed := map[string]netip.Addr{}
+	if bgp := c.own.Network.LoadBalancers.BGP; bgp != nil {
+		for i, peer := range bgp.Peers {
+			needed[ItemPath("network.loadBalancers.bgp.peers", i)+".address"] = peer.Address
+		}
+	}
+	if endpoint, err := url.Parse(c.own.Proxmox.Endpoint); err == nil {
+		needed["proxmox.endpoint"], _ = netip.ParseAddr(endpoint.Hostname())
+	}
+	for _, path := range sorted(needed) {
+		what := c.other.OwnAddress(needed[path])
+		pooled := slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(needed[path]) })
+		if needed[path].IsValid() && what != "" && !pooled {
+			c.taken(path, "write another address", "%s is %s of %s", needed[path], what, c.theOther())
 		}
 	}
 }

@@ -32,6 +32,11 @@ func (d CoreDNS) service(network Network) Service {
 	return Service{
 		Key: "coreDNS", Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
 		UserValues: d.Values, Owner: d.Owner,
+		Needed: []Needed{
+			{"deployment.enabled", true, "leaves the cluster without DNS"}, {"servers", 1, "leaves CoreDNS without zones"},
+			{"isClusterService", true, "leaves out the label k8s-app, by which the DNS of a cluster is found"},
+			{"rbac.create", true, "leaves CoreDNS without the right to read Services"},
+		},
 		Values: mapping{
 			"replicaCount": d.Replicas,
 			// The addresses determine the families. The first address is in both keys, because the API requires that they agree.

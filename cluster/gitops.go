@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
@@ -42,7 +43,7 @@ type GitOps struct {
 	// Interval at which Flux checks for changes.
 	Interval Duration `json:"interval" range:"10s-" default:"1m" example:"5m"`
 	// Longest wait until Flux has applied the folder, and until it has removed what it has applied (`gitops.deletionPolicy`).
-	Timeout Duration `json:"timeout" range:"1s-" default:"10m" example:"20m"`
+	Timeout Duration `json:"timeout" range:"30s-" default:"10m" example:"20m"`
 	// Settings of your own for the manifests, beside those of [Cluster settings](#cluster-settings), which they must not repeat. Flux
 	// writes a value as it is, so that YAML in it is read as YAML. They must contain no secrets.
 	Settings map[string]string `json:"settings" keys:"setting" example:"{DOMAIN: infra.example.com}"`
@@ -202,6 +203,10 @@ func (o Operator) Service() Service {
 	return Service{
 		Key: "gitops.operator", Name: "flux-operator", Namespace: FluxNamespace, Chart: o.Chart, Version: o.Version,
 		Values: o.defaults(), UserValues: o.Values, Owner: o.Owner,
+		Needed: []Needed{
+			{"installCRDs", true, "leaves out the CRD of the FluxInstance, with which Slipway installs Flux"},
+			{"rbac.create", true, "leaves the operator without rights"},
+		},
 	}
 }
 
@@ -241,6 +246,12 @@ func (c gitOpsCheck) gitOps() {
 	for _, setting := range Settings {
 		if _, repeated := g.Settings[setting.Key]; repeated {
 			c.Found(KeyPath("gitops.settings", setting.Key), "pick another name", "follows %s", setting.From)
+		}
+	}
+	for _, name := range sorted(g.Settings) {
+		if secrecy.IsPlain(name, g.Settings[name]) {
+			c.Unreadable(KeyPath("gitops.settings", name), "revoke what it holds, and give it by a provider of secrets: docs/gitops.md",
+				"looks like a secret, and settings are readable in the file and in the cluster")
 		}
 	}
 	if c.GitHubAppPrivateKey.IsSet() && g.GitHubApp == nil {
@@ -352,8 +363,18 @@ func (c gitOpsCheck) gitHubApp(app *GitHubApp) {
 	case app.Owner == "" && app.InstallationID == nil:
 		c.Found(path, "add one of the two", "has neither installationId nor owner")
 	}
-	if host := hostOf(c.GitOps.URL); app.BaseURL == "" && host != "github.com" {
+	host := hostOf(c.GitOps.URL)
+	given, _ := url.Parse(app.BaseURL)
+	switch {
+	case app.BaseURL == "" && host != "github.com":
 		c.Found(api, "write the URL of its API, such as https://"+host+"/api/v3", "is missing, and %s is not github.com", host)
+	case app.BaseURL == "" || given == nil:
+	case host == "github.com" && given.Host != "api.github.com":
+		c.Found(api, "remove it", "%s is not the API of github.com", app.BaseURL)
+	case host != "github.com" && given.Host == "api.github.com":
+		c.Found(api, "write the URL of its API, such as https://"+host+"/api/v3", "%s is not the API of %s", app.BaseURL, host)
+	case given.Host == host && strings.TrimSuffix(given.Path, "/") != "/api/v3":
+		c.Found(api, "write https://"+host+"/api/v3", "%s is not the API of %s", app.BaseURL, host)
 	}
 }
 

@@ -62,7 +62,7 @@ type CertificateAuthorities struct {
 	Kubernetes int `json:"kubernetes" range:"1-100" default:"1" example:"2"`
 	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Pods there that use the Kubernetes API lose it until you
 	// restart them.
-	LeaveNamespaces []string `json:"leaveNamespaces" items:"1-" example:"[databases]"`
+	LeaveNamespaces []string `json:"leaveNamespaces" form:"label" items:"1-" example:"[databases]"`
 }
 
 // Snapshots declares where the snapshots of etcd are kept that `up` takes.

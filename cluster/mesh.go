@@ -117,9 +117,10 @@ func (c comparison) mesh() {
 			"does not list %s, which lists this stack as its peer", c.other.Stack)
 	}
 	// The agents of both clusters send each other packets, so both sides must form them alike.
-	for _, option := range []struct{ key, own, theirs string }{
+	for _, option := range []sameOption{
 		{"cilium.routing", string(c.own.Cilium.Routing), string(c.other.Cilium.Routing)},
 		{"cilium.encryption", string(c.own.Cilium.Encryption), string(c.other.Cilium.Encryption)},
+		c.sameValue("tunnelProtocol", "vxlan"), c.sameValue("tunnelPort", "0"), c.sameValue("clustermesh.maxConnectedClusters", "255"),
 	} {
 		if option.own != option.theirs {
 			c.Found(option.key, "write the same in both", "%s is not that of its peer %s, which is %s", option.own, c.other.Stack, option.theirs)
@@ -128,6 +129,20 @@ func (c comparison) mesh() {
 	if (c.own.Network.IPv6 == nil) != (c.other.Network.IPv6 == nil) {
 		c.Found("network.ipv6", "declare it in both, or in none", "only one of %s and %s has it", c.own.Stack, c.other.Stack)
 	}
+}
+
+// sameOption is an option that peers must declare alike.
+type sameOption struct{ key, own, theirs string }
+
+// sameValue returns a value of Cilium's chart in both clusters.
+func (c comparison) sameValue(path, byDefault string) sameOption {
+	of := func(cluster *Cluster) string {
+		if tree, err := cluster.Cilium.Values.Tree(); err == nil && ValueAt(tree, path) != nil {
+			return fmt.Sprint(ValueAt(tree, path))
+		}
+		return byDefault
+	}
+	return sameOption{"cilium.values." + path, of(c.own), of(c.other)}
 }
 
 // MeshAuthority returns the mesh's CA. It is empty without a mesh, and while the secret is encrypted.

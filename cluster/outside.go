@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	pathpkg "path"
 	"strings"
 )
 
@@ -40,7 +41,12 @@ func (c outsideCheck) outside() {
 	}
 	for _, release := range c.Releases() {
 		c.outsideURL(release.source())
+		c.chartRepository(release.source())
 	}
+	if c.Cilium.Inline() { // then it is no release
+		c.chartRepository("cilium.repository", c.Cilium.Repository)
+	}
+	c.routers()
 	c.notEachMachine("talos.factory", c.Talos.Factory)
 	c.notEachMachine("gitops.url", c.GitOps.URL)
 	c.notEachMachine("gitops.oci.url", c.GitOps.artifactURL())
@@ -74,8 +80,38 @@ func (c outsideCheck) notEachMachine(path, text string) {
 	}
 }
 
-// outsideHost checks a host if it is written as an address.
+// chartRepository checks that the URL of a chart repository is not that of a file in it.
+func (c outsideCheck) chartRepository(path, text string) {
+	if folder, file := pathpkg.Split(text); file == "index.yaml" || strings.HasSuffix(file, ".tgz") {
+		c.Found(path, "write "+strings.TrimSuffix(folder, "/"), "%s is a file of the chart repository", text)
+	}
+}
+
+// routers checks that no router is an address of the cluster itself. The pool is checked with the pool.
+func (c outsideCheck) routers() {
+	bgp := c.Network.LoadBalancers.BGP
+	if bgp == nil {
+		return
+	}
+	for i, peer := range bgp.Peers {
+		path := ItemPath("network.loadBalancers.bgp.peers", i) + ".address"
+		what := c.OwnAddress(peer.Address)
+		for _, f := range c.Network.families() {
+			if f.noHost(peer.Address) != "" {
+				what = f.noHost(peer.Address)
+			}
+		}
+		if peer.Address.IsValid() && what != "" && !c.Network.ipv4().pools(peer.Address) {
+			c.Found(path, "write the address of a router", "%s is %s", peer.Address, what)
+		}
+	}
+}
+
+// outsideHost checks a host: one that is written as an address, and the name of a Service.
 func (c outsideCheck) outsideHost(path, host string) {
+	if name := strings.ToLower(host); strings.HasSuffix(name, ".svc") || strings.HasSuffix(name, "."+DNSDomain) {
+		c.Found(path, "write a server outside the cluster", "%s is a Service of the cluster, which exists only once the cluster does", host)
+	}
 	if address, err := netip.ParseAddr(host); err == nil {
 		c.outsideCluster(path, address)
 	}

@@ -149,6 +149,10 @@ func (s SealedSecrets) Service() Service {
 	return Service{
 		Key: "secrets.sealedSecrets", Name: "sealed-secrets", Namespace: SealedSecretsNamespace, Chart: "sealed-secrets",
 		Version: s.Version, Repository: s.Repository, UserValues: s.Values, Owner: s.Owner, Values: s.values(),
+		Needed: []Needed{
+			{"createController", true, "leaves nobody who decrypts SealedSecrets"}, {"namespace", "", elsewhere},
+			{"rbac.create", true, "leaves the controller without rights"},
+		},
 		Accepts: &Sample{Resource: "sealedsecrets", Object: json.RawMessage(`{
   "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-dry-run"},
   "spec": {"encryptedData": {}}}`)},
@@ -178,8 +182,16 @@ func (c Connect) Service() Service {
 			},
 			"operator": mapping{"create": false}, // External Secrets Operator is the one that makes Secrets
 		},
+		Needed: []Needed{
+			{"connect.create", true, "leaves External Secrets Operator without a server"}, {"connect.replicas", 1, "leaves no pod of the server"},
+		},
 	}
 }
+
+const (
+	noOperator = "leaves nobody who makes Secrets of ExternalSecrets"
+	noStore    = "makes the operator pass over the ClusterSecretStore onepassword"
+)
 
 // Service returns the operator's service.
 func (e ExternalSecrets) Service() Service {
@@ -189,6 +201,13 @@ func (e ExternalSecrets) Service() Service {
 		// The CRDs are installed in their own phase. Since 2.9, the operator's cert-controller sees only CRDs with the label
 		// external-secrets.io/component, which all CRDs of the project's manifest have.
 		Values: mapping{"installCRDs": false},
+		Needed: []Needed{
+			{"createOperator", true, noOperator}, {"replicaCount", 1, noOperator}, {"rbac.create", true, "leaves the operator without rights"},
+			{"webhook.replicaCount", 1, "leaves the API without the webhook, so that it accepts no ExternalSecret"},
+			{"certController.replicaCount", 1, "leaves the webhook without a certificate"},
+			{"scopedNamespace", "", noStore}, {"processClusterStore", true, noStore}, {"controllerClass", "", noStore},
+			{"namespaceOverride", "", elsewhere},
+		},
 		// The API accepts an ExternalSecret only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "externalsecrets", Object: json.RawMessage(`{
   "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",

@@ -19,6 +19,7 @@ type Service struct {
 	Values     any    // the part of the chart's values that Slipway sets, under the chart's own keys
 
 	UserValues ChartValues // the user's own, which are merged into Values last
+	Needed     []Needed    // values of the chart that others rely on
 	Owner      Owner       // who changes the release after its installation
 
 	off           bool // not installed

@@ -25,5 +25,6 @@ func (s Spegel) service() Service {
 		Values: mapping{"spegel": mapping{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}},
 		// It listens on a port of the node and mounts containerd's folders and socket.
 		Privileged: true, MakeNamespace: true, off: !s.Enabled, Owner: s.Owner,
+		Needed: []Needed{{"namespaceOverride", "", elsewhere}},
 	}
 }

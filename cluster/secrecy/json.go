@@ -8,34 +8,39 @@ import (
 )
 
 // InJSON returns the dotted paths of the values in a JSON document that look like secrets, by their text or by the name of their key,
-// sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints.
+// sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints. A reference to an environment
+// variable, $(NAME), is none.
 func InJSON(document []byte) []string {
 	var tree any
 	if json.Unmarshal(document, &tree) != nil {
 		return nil
 	}
 	var paths []string
-	var visit func(path, key string, value any)
-	visit = func(path, key string, value any) {
+	var visit func(path, key string, secret bool, value any)
+	visit = func(path, key string, secret bool, value any) {
 		switch value := value.(type) {
 		case map[string]any:
-			for below, child := range value {
+			named, _ := value["name"].(string) // of an environment variable, whose value is beside it
+			for name, child := range value {
+				at := name
 				if path != "" {
-					below = path + "." + below
+					at = path + "." + name
 				}
-				visit(below, below[strings.LastIndex(below, ".")+1:], child)
+				contents := value["kind"] == "Secret" && (name == "data" || name == "stringData")
+				visit(at, name, secret || contents || name == "value" && (holder.MatchString(named) || holder.MatchString(key)), child)
 			}
 		case []any:
 			for i, child := range value {
-				visit(fmt.Sprintf("%s[%d]", path, i), key, child)
+				visit(fmt.Sprintf("%s[%d]", path, i), key, secret, child)
 			}
 		case string:
-			if value != "" && (holder.MatchString(key) || Like(value)) {
+			secret = secret || holder.MatchString(key) || Like(value) || secretManifest.MatchString(value)
+			if secret && value != "" && !strings.HasPrefix(value, "$(") {
 				paths = append(paths, path)
 			}
 		}
 	}
-	visit("", "", tree)
+	visit("", "", false, tree)
 	slices.Sort(paths)
 	return paths
 }

@@ -41,7 +41,12 @@ var (
 	credential = regexp.MustCompile(`(?i)((?:bearer|basic)\s+|(?:` + texts + `|secret)["']?\s*[=:]\s*["']?)[^\s"',;]+`)
 	tokenWord  = regexp.MustCompile(`(?i)\b` + tokens + `[^\s"',;]*|AGE-SECRET-KEY-[^\s"',;]*`)
 	userInURL  = regexp.MustCompile(`(://[^/\s:@"']*:)[^/\s@"']+@`)
-	encoded    = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
+	certain    = regexp.MustCompile(`(?i)\b` + tokens + `|` + keys + `|://[^/@\s]*:[^/@\s]*@|\b(bearer|basic)\s+\S{8,}`)
+
+	secretManifest = regexp.MustCompile(`(?m)^\s*kind: Secret\s*$(?s:.*)^\s*(stringData|data):|` +
+		`^\s*(stringData|data):(?s:.*)^\s*kind: Secret\s*$`)
+
+	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
 
 // Mentioned tells whether a name speaks of secrets: the value may be one, or what it is about.
@@ -79,6 +84,12 @@ func Like(text string) bool {
 		text = string(decoded)
 	}
 	return word.MatchString(text)
+}
+
+// IsPlain tells whether a text is certainly a secret, by the name of its key or by itself. Unlike Like, it takes no long text for one that
+// may be an id.
+func IsPlain(name, text string) bool {
+	return text != "" && (holder.MatchString(name) || certain.MatchString(text))
 }
 
 // HideInKeys hides in a path of keys what may be a secret.

@@ -141,6 +141,17 @@ func Certificates(text string) *Fault {
 	return nil
 }
 
+// Expired returns when the first certificate of a text in PEM expired; zero if all are valid on a day.
+func Expired(text string, day time.Time) time.Time {
+	blocks, _ := pemBlocks(text)
+	for _, block := range blocks {
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && certificate.NotAfter.Before(day) {
+			return certificate.NotAfter
+		}
+	}
+	return time.Time{}
+}
+
 // KnownHosts checks text in the form of OpenSSH's file known_hosts, as Flux reads it: it must have a key of the host of an ssh URL.
 func KnownHosts(text, gitURL string) *Fault {
 	parsed, err := url.Parse(gitURL)

@@ -69,9 +69,22 @@ var hostForms = []Form{
 	},
 	{
 		Name: "bucket-name", What: "the name of a bucket", Words: "3 to 63 of a-z, 0-9, . and -", Example: "platform",
-		Pattern: `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`, mend: func(value string) []string { return []string{strings.ToLower(value)} },
+		Pattern: `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`, check: bucketFault,
+		mend:   func(value string) []string { return []string{strings.ToLower(value)} },
 		remedy: "write 3 to 63 of a-z, 0-9, . and -, with a letter or digit at both ends",
 	},
+}
+
+// bucketFault checks the name of a bucket by the rules of S3 that minio-go checks, with which Flux fetches it.
+func bucketFault(value string) *Fault {
+	_, err := netip.ParseAddr(value)
+	switch {
+	case err == nil:
+		return because("is an IP address, which S3 takes for no name", "write the bucket's name")
+	case strings.Contains(value, "..") || strings.Contains(value, ".-") || strings.Contains(value, "-."):
+		return because("has a dot beside a dot or a dash, which S3 takes for no name", "write the bucket's name")
+	}
+	return nil
 }
 
 // hostFault checks a DNS name or an IP address without brackets.

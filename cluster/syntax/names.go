@@ -66,6 +66,8 @@ var nameForms = []Form{
 		Pattern: `^[^"\x00-\x1f\x7f]+$`,
 		check: func(value string) *Fault {
 			switch {
+			case strings.HasPrefix(value, "op://"):
+				return because("is a reference to a secret", "write the name alone")
 			case strings.Contains(value, `"`):
 				return because(`has a " in it, which Connect's filters do not allow`, "rename it in 1Password, or write its id")
 			case placeholder.MatchString(value):
@@ -111,7 +113,14 @@ var nameForms = []Form{
 	},
 	{
 		Name: "taint-key", What: "the name of a Kubernetes taint", Words: "a Kubernetes taint's name, `[PREFIX/]NAME`",
-		Example: "example.com/gpu", Pattern: keyPattern, check: keyFault, mend: mendKey,
+		Example: "example.com/gpu", Pattern: keyPattern, mend: mendKey,
+		check: func(value string) *Fault {
+			if slices.Contains(passingTaints, value) {
+				return because("is a taint that is removed as soon as the node is ready, and a gate would wait for it",
+					"remove it, or pick another name")
+			}
+			return keyFault(value)
+		},
 	},
 	{
 		Name: "taint", What: "a Kubernetes taint", Words: "`EFFECT` or `VALUE:EFFECT`", Example: "NoSchedule",
@@ -173,6 +182,13 @@ var (
 	kubeletLabels     = []string{"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch"}
 	nodeLabelPrefixes = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
 )
+
+// passingTaints are the taints that Kubernetes's node-lifecycle controller and Cilium's operator set and remove by themselves.
+var passingTaints = []string{
+	"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/memory-pressure",
+	"node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure", "node.kubernetes.io/network-unavailable",
+	"node.kubernetes.io/unschedulable", "node.cilium.io/agent-not-ready",
+}
 
 // isReservedLabel reports whether a node may not give itself the label, though its form is right.
 func isReservedLabel(key string) bool {

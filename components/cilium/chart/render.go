@@ -80,8 +80,8 @@ func has(tree map[string]any, path string) bool {
 	return !isMap || has(inner, below)
 }
 
-// CheckUserValues adds a problem for each of the user's values that Slipway sets, too, that a release of Cilium has removed, or whose key
-// the chart does not know.
+// CheckUserValues adds a problem for each of the user's values that Slipway sets, too, that a release of Cilium has removed, that the chart
+// or the agent does not take, or that switches off what Slipway relies on.
 func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 	const path = "cilium.values"
 	values, own := Values{Cluster: c}, map[string]any{}
@@ -96,9 +96,16 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 		return
 	}
 	checkRemoved(findings, path, c.Cilium.Version, given)
+	checkOptions(findings, path, given, own)
+	before := findings.Len()
 	if knownRelease(c.Cilium.Version) {
-		unknownKeys(findings, path, "", given)
+		checkKeys(findings, path, "", given)
+		checkAgent(findings, path, values, given)
 	}
+	if findings.Len() == before { // the schema says more
+		cluster.CheckPodValues(path, given, findings)
+	}
+	cluster.CheckNeeded(path, given, c.Cilium.Needed(c.Mesh), findings)
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

@@ -1,0 +1,190 @@
+package chart
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// OwnOptions are the options of Cilium's components that follow a value of Slipway's, with the value's path. The chart writes extraConfig
+// last and passes on extraArgs, so that both would take precedence.
+var OwnOptions = map[string]string{
+	"auto-direct-node-routes": "autoDirectNodeRoutes", "bpf-lb-sock-hostns-only": "socketLB.hostNamespaceOnly",
+	"cgroup-root": "cgroup.hostRoot", "cluster-id": "cluster.id", "cluster-name": "cluster.name",
+	"connectivity-probe-frequency-ratio": "connectivityProbeFrequencyRatio", "enable-bandwidth-manager": "bandwidthManager.enabled",
+	"enable-bbr": "bandwidthManager.bbr", "enable-bgp-control-plane": "bgpControlPlane.enabled", "enable-bpf-masquerade": "bpf.masquerade",
+	"enable-gateway-api": "gatewayAPI.enabled", "enable-gateway-api-alpn": "gatewayAPI.enableAlpn",
+	"enable-gateway-api-app-protocol": "gatewayAPI.enableAppProtocol", "enable-hubble": "hubble.enabled", "enable-ipv4": "ipv4.enabled",
+	"enable-ipv4-masquerade": "enableIPv4Masquerade", "enable-ipv6": "ipv6.enabled", "enable-ipv6-masquerade": "enableIPv6Masquerade",
+	"enable-l2-announcements": "l2announcements.enabled", "enable-wireguard": "encryption.enabled",
+	"encrypt-node":         "encryption.nodeEncryption",
+	"external-envoy-proxy": "envoy.enabled", "ipam": "ipam.mode", "ipv4-native-routing-cidr": "ipv4NativeRoutingCIDR",
+	"ipv6-native-routing-cidr": "ipv6NativeRoutingCIDR", "k8s-client-burst": "k8sClientRateLimit.burst",
+	"k8s-client-qps": "k8sClientRateLimit.qps", "kube-proxy-replacement": "kubeProxyReplacement",
+	"policy-default-local-cluster": "clustermesh.policyDefaultLocalCluster", "routing-mode": "routingMode",
+}
+
+// checkOptions adds a problem for each option in extraConfig and extraArgs that Slipway sets, and for each that is no text.
+func checkOptions(findings *cluster.Findings, path string, given, own map[string]any) {
+	option := func(at, name string) {
+		if value, known := OwnOptions[name]; known && has(own, value) {
+			findings.Found(at, "remove it, or use the key of cilium that it belongs to", "%s is an option that Slipway sets by the value %s",
+				name, value)
+		}
+	}
+	extra, _ := given["extraConfig"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		at := path + ".extraConfig." + name
+		if _, isText := extra[name].(string); !isText && extra[name] != nil {
+			findings.Found(at, "write it in quotes", "%s, and a ConfigMap holds texts only", shown(extra[name]))
+		}
+		option(at, name)
+	}
+	operator, _ := given["operator"].(map[string]any)
+	for at, section := range map[string]map[string]any{path: given, path + ".operator": operator} {
+		args, _ := section["extraArgs"].([]any)
+		for i, arg := range args {
+			name, _, _ := strings.Cut(strings.TrimLeft(fmt.Sprint(arg), "-"), "=")
+			option(cluster.ItemPath(at+".extraArgs", i), name)
+		}
+	}
+}
+
+// agentWords are the texts that Cilium 1.20 takes for values of which the chart's schema says no more than that they are text: without
+// another source, from pkg/option/config.go.
+var agentWords = map[string][]string{
+	"bpf.datapathMode": {"veth", "netkit", "netkit-l2", "auto"}, // pkg/datapath/option/option.go
+	// pkg/option/monitor.go
+	"bpf.monitorAggregation":    {"none", "disabled", "lowest", "low", "medium", "max", "maximum", "0", "1", "2", "3", "4"},
+	"loadBalancer.acceleration": {"disabled", "native", "best-effort", "testing-only"},
+	"loadBalancer.algorithm":    {"random", "maglev"},           // pkg/loadbalancer/config.go
+	"loadBalancer.dsrDispatch":  {"opt", "ipip", "geneve"},      // likewise
+	"loadBalancer.mode":         {"snat", "dsr", "hybrid"},      // likewise
+	"policyEnforcementMode":     {"default", "always", "never"}, // pkg/option/runtime_options.go
+	"tunnelProtocol":            {"vxlan", "geneve", ""},        // pkg/datapath/tunnel
+}
+
+// agentRanges are the numbers that Cilium 1.20 takes: checkMapSizeLimits in pkg/option/config.go, and the types of the flags.
+var agentRanges = map[string][2]float64{
+	"MTU": {0, 65535}, "bpf.authMapMax": {1 << 8, 1 << 24}, "bpf.ctAnyMax": {1 << 10, 1 << 24}, "bpf.ctTcpMax": {1 << 10, 1 << 24},
+	"bpf.lbMapMax": {1, 1 << 31}, "bpf.natMax": {1 << 10, 1 << 24}, "tunnelPort": {0, 65535},
+}
+
+// maglevSizes are the primes of pkg/maglev/maglev.go.
+var maglevSizes = []float64{251, 509, 1021, 2039, 4093, 8191, 16381, 32749, 65521, 131071}
+
+// agentRule is a combination with which Cilium 1.20 ends when it starts, or which its chart refuses.
+type agentRule struct {
+	path            string // the user's value
+	refused         func(e effective) bool
+	problem, remedy string
+}
+
+// agentRules are from pkg/kpr/initializer/kube_proxy_replacement.go, daemon/cmd/daemon.go, daemon/cmd/daemon_main.go,
+// pkg/egressgateway/manager.go, pkg/datapath/linux/bigtcp/bigtcp.go (validateConfig), pkg/option/config.go, pkg/maglev/maglev.go,
+// pkg/loadbalancer/config.go, and templates/validate.yaml of the chart.
+var agentRules = []agentRule{
+	{"loadBalancer.mode", func(e effective) bool {
+		return e.dsr() && e.tunnel() && (e.text("tunnelProtocol") != "geneve" || e.text("loadBalancer.dsrDispatch") != "geneve")
+	}, "sends answers past the tunnel", "write snat, or set tunnelProtocol and loadBalancer.dsrDispatch to geneve, or cilium.routing: native"},
+	{"loadBalancer.dsrDispatch", func(e effective) bool {
+		return e.dsr() && !e.tunnel() && e.text("loadBalancer.dsrDispatch") == "geneve" && e.text("tunnelProtocol") != "geneve"
+	}, "needs tunnelProtocol: geneve", "add it, or write opt"},
+	{"egressGateway.enabled", func(e effective) bool { return e.on("egressGateway.enabled") && !e.bpf() }, needsBPF, setBPF},
+	{"ipMasqAgent.enabled", func(e effective) bool { return e.on("ipMasqAgent.enabled") && !e.bpf() }, needsBPF, setBPF},
+	{"enableMasqueradeRouteSource", func(e effective) bool { return e.on("enableMasqueradeRouteSource") && e.bpf() },
+		"does not work with masquerading in BPF", "remove it, or set cilium.masquerade: iptables"},
+	{"installNoConntrackIptablesRules", func(e effective) bool {
+		return e.on("installNoConntrackIptablesRules") && (e.tunnel() || !e.bpf())
+	}, "needs native routing and masquerading in BPF", "remove it, or set cilium.routing: native and cilium.masquerade: bpf"},
+	{"enableIPv4BIGTCP", func(e effective) bool { return e.on("enableIPv4BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
+	{"enableIPv6BIGTCP", func(e effective) bool { return e.on("enableIPv6BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
+	{"nat46x64Gateway.enabled", func(e effective) bool { return e.on("nat46x64Gateway.enabled") && e.Network.IPv6 == nil },
+		"needs both families of addresses", "remove it, or declare network.ipv6"},
+	{"l7Proxy", func(e effective) bool { return e.at("l7Proxy") == false && e.Cilium.GatewayAPI },
+		"leaves out the proxy that gateways need", "remove it, or set cilium.gatewayAPI: false"},
+	{"bpf.natMax", func(e effective) bool {
+		nat, natIs := e.number("bpf.natMax")
+		tcp, tcpIs := e.number("bpf.ctTcpMax")
+		other, otherIs := e.number("bpf.ctAnyMax")
+		return natIs && tcpIs && otherIs && nat > tcp+other
+	}, "is more than bpf.ctTcpMax and bpf.ctAnyMax together", "write at most their sum, or remove it"},
+	{"bpf.mapDynamicSizeRatio", func(e effective) bool {
+		ratio, err := strconv.ParseFloat(e.text("bpf.mapDynamicSizeRatio"), 64)
+		return err != nil || ratio <= 0 || ratio > 1
+	}, "is no share of the memory", "write a number above 0 and up to 1, such as 0.0025"},
+	{"maglev.tableSize", func(e effective) bool {
+		size, err := strconv.ParseFloat(e.text("maglev.tableSize"), 64)
+		return err != nil || !slices.Contains(maglevSizes, size)
+	}, "is not one of the primes that the agent takes", "write 251, 509, 1021, 2039, 4093, 8191, 16381, 32749, 65521 or 131071"},
+	{"maglev.hashSeed", func(e effective) bool {
+		seed, err := base64.StdEncoding.DecodeString(e.text("maglev.hashSeed"))
+		return err != nil || len(seed) != 12
+	}, "is not 12 bytes in base64", "make one with: head -c12 /dev/urandom | base64"},
+	{"nodePort.range", func(e effective) bool {
+		first, last, _ := strings.Cut(e.text("nodePort.range"), ",")
+		least, err1 := strconv.ParseUint(first, 10, 16)
+		most, err2 := strconv.ParseUint(last, 10, 16)
+		return err1 != nil || err2 != nil || most <= least
+	}, "is no range of ports", `write the first and the last, such as "30000,32767"`},
+}
+
+const (
+	needsBPF  = "needs masquerading in BPF"
+	setBPF    = "set cilium.masquerade: bpf, or remove it"
+	bigTCP    = "needs host routing in BPF, so masquerading in BPF, and no encryption"
+	setBigTCP = "remove it, or set cilium.masquerade: bpf and cilium.encryption: none"
+)
+
+// checkAgent adds a problem for each of the user's values that Cilium's agent refuses.
+func checkAgent(findings *cluster.Findings, path string, v Values, given map[string]any) {
+	e := effective{v, given}
+	for _, at := range slices.Sorted(maps.Keys(agentRanges)) {
+		value, is := e.number(at)
+		if limits := agentRanges[at]; is && (value < limits[0] || value > limits[1]) {
+			findings.Found(cluster.KeyPath(path, at), fmt.Sprintf("write a number from %.0f to %.0f", limits[0], limits[1]),
+				"%v is out of the agent's range", value)
+		}
+	}
+	for _, rule := range agentRules {
+		if e.at(rule.path) != nil && rule.refused(e) {
+			findings.Found(cluster.KeyPath(path, rule.path), rule.remedy, "%s %s", e.text(rule.path), rule.problem)
+		}
+	}
+}
+
+// effective are a cluster's choices with the user's values.
+type effective struct {
+	Values
+	given map[string]any
+}
+
+// at returns one of the user's values; nil if it is not given.
+func (e effective) at(path string) any { return cluster.ValueAt(e.given, path) }
+
+// text returns a value as text; "" without one. The chart's defaults of what rules read are vxlan, opt and snat.
+func (e effective) text(path string) string {
+	if value := e.at(path); value != nil {
+		return fmt.Sprint(value)
+	}
+	return ""
+}
+
+func (e effective) number(path string) (float64, bool) {
+	number, is := e.at(path).(float64)
+	return number, is
+}
+
+func (e effective) on(path string) bool { return e.at(path) == true }
+func (e effective) bpf() bool           { return e.Cilium.Masquerade == cluster.MasqueradeBPF }
+func (e effective) tunnel() bool        { return e.Cilium.Routing != cluster.RoutingNative }
+func (e effective) dsr() bool {
+	mode := e.text("loadBalancer.mode")
+	return mode == "dsr" || mode == "hybrid"
+}
+func (e effective) noBigTCP() bool { return !e.bpf() || e.Cilium.Encryption != cluster.EncryptionNone }
