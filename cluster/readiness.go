@@ -7,7 +7,7 @@ type Readiness struct {
 	// Longest wait of a gate for all its checks together, and of a core service for its pods. Nothing that depends on them is
 	// created before they succeed. The wait contains the pulls of all images: the seconds of each node are enough for its share of
 	// a line of 500 Mbit/s.
-	Timeout *Duration `json:"timeout" range:"1m-" follows:"10m, and 6s for each node" example:"15m"`
+	Timeout *Duration `json:"timeout" range:"10s-" follows:"10m, and 6s for each node" example:"15m"`
 }
 
 // The default of Readiness.Timeout. A node pulls about 350 MB of images before its Cilium is ready.
