@@ -28,6 +28,7 @@ func TestLifecycle_NodesComeAndGoUnderLoad(t *testing.T) {
 	load := startLoad(l)
 	load.during(l, []change{
 		{"a worker is added", workerAdded},
+		{"a worker that is off is left out, and takes part again later", workerLeftOut},
 		{"a worker is removed, with a kill in the middle", workerRemoved},
 		{"a control plane and a worker get another generation", nodesReplaced},
 		{"the first control plane is dead, and is replaced", deadControlPlaneReplaced},
@@ -93,6 +94,32 @@ func workerAdded(l *lab) {
 	l.adds(1, "infra-worker-3", 23, "pve3")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(l.t, "True", l.field("node/infra-worker-3", `{.status.conditions[?(@.type=="Ready")].status}`))
+}
+
+// workerLeftOut stops a worker, and changes all machines without it. The next up, once it runs again, changes it as well.
+func workerLeftOut(l *lab) {
+	const limit = `vm.max_map_count: "262145"`
+	configuration := func(address string) string { return l.onNode(address, "get", "machineconfig", "--output=yaml") }
+	const outOfService = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+	l.proxmox("POST", "nodes/pve3/qemu/1123/status/stop", new(any))
+	l.kubectl("taint", "node", "infra-worker-3", outOfService) // otherwise its pods stop other drains for five minutes
+	l.declare("lifecycle", map[string]any{
+		"skip": []any{map[string]any{"name": "infra-worker-3", "reason": "waits for a new disk"}},
+	})
+	l.declare("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262145"}})
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) { s.pool(1)["memory"] = "24GiB" })
+	uid := l.field("node/infra-worker-3", "{.metadata.uid}")
+	require.Contains(l.t, l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra"), "lifecycle.skip leaves it out: waits for a new disk")
+	require.Contains(l.t, configuration(addresses["infra-worker-2"]), limit)
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+
+	l.proxmox("POST", "nodes/pve3/qemu/1123/status/start", new(any))
+	l.kubectl("taint", "node", "infra-worker-3", outOfService+"-")
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) { delete(s, "slipway:lifecycle") })
+	l.pulumiSays("infra-worker-3 reboots for its changed memory", "preview", "--stack", "infra")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Contains(l.t, configuration("10.25.11.23"), limit)
+	require.Equal(l.t, uid, l.field("node/infra-worker-3", "{.metadata.uid}"), "it is the same node")
 }
 
 // workerRemoved kills the up when the worker is cordoned. The next one goes on.
