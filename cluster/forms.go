@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -32,14 +33,14 @@ func (f forms) value(path string, tag reflect.StructTag, value reflect.Value) {
 	before := f.Len()
 	switch at := value.Interface().(type) {
 	case Secret:
-		f.text(path, tag.Get("form"), at.Reveal())
+		f.text(path, tag, at.Reveal())
 	case Quantity:
 		f.quantity(path, tag, at)
 	case Duration:
 		f.duration(path, tag, at)
 	case netip.Addr:
 		if at.IsValid() {
-			f.text(path, tag.Get("form"), at.String())
+			f.text(path, tag, at.String())
 		}
 	case netip.Prefix:
 		f.prefix(path, tag, at)
@@ -69,7 +70,7 @@ func (f forms) kind(path string, tag reflect.StructTag, value reflect.Value) {
 			f.value(path, tag, value.Elem())
 		}
 	case reflect.String:
-		f.text(path, tag.Get("form"), value.String())
+		f.text(path, tag, value.String())
 	case reflect.Int:
 		f.number(path, tag, int(value.Int()))
 	case reflect.Slice:
@@ -79,15 +80,26 @@ func (f forms) kind(path string, tag reflect.StructTag, value reflect.Value) {
 	}
 }
 
+// ExampleOf returns a value of a key for a remedy: that of the tag example, of a list its first item; "" if there is none, or if it is a
+// mapping.
+func ExampleOf(tag reflect.StructTag) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(tag.Get("example"), "["), ",")
+	if strings.HasPrefix(first, "{") {
+		return ""
+	}
+	return strings.Trim(strings.TrimSuffix(first, "]"), `"`)
+}
+
 // text checks a text, unless it is empty: then its key is missing, or is reported already.
-func (f forms) text(path, form, value string) {
+func (f forms) text(path string, tag reflect.StructTag, value string) {
 	if value != "" {
-		f.written(path, form, value)
+		f.written(path, tag, value)
 	}
 }
 
 // written checks a text that is in the file, even if it is empty. The form decides whether it may be.
-func (f forms) written(path, form, value string) {
+func (f forms) written(path string, tag reflect.StructTag, value string) {
+	form := tag.Get("form")
 	if form == "" {
 		return
 	}
@@ -95,6 +107,7 @@ func (f forms) written(path, form, value string) {
 	if !ok {
 		panic(fmt.Sprintf("cluster: %s has the form %q, which package syntax does not know", path, form))
 	}
+	known.Example = cmp.Or(ExampleOf(tag), known.Example)
 	switch fault := known.Check(value); {
 	case fault == nil:
 	case value == "":
@@ -139,7 +152,7 @@ func (f forms) quantity(path string, tag reflect.StructTag, value Quantity) {
 		return // missing, which is reported already
 	}
 	before := f.Len()
-	f.text(path, tag.Get("form"), value.String())
+	f.text(path, tag, value.String())
 	var low Quantity
 	least, _ := limits(tag, "range")
 	if err := low.UnmarshalText([]byte(least)); err != nil {
@@ -167,7 +180,7 @@ func (f forms) prefix(path string, tag reflect.StructTag, network netip.Prefix) 
 		return
 	}
 	before := f.Len()
-	f.text(path, tag.Get("form"), network.String())
+	f.text(path, tag, network.String())
 	least, most := limits(tag, "bits")
 	low, _ := strconv.Atoi(least)
 	high, _ := strconv.Atoi(most)
@@ -246,7 +259,7 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 			f.list(at, tag, values[key])
 			continue
 		}
-		f.written(at, tag.Get("form"), values[key].String())
+		f.written(at, tag, values[key].String())
 		if f.Unusable(at) {
 			mapping.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
 		}

@@ -38,7 +38,7 @@ var (
 var sizeForms = []Form{
 	{
 		Name: "time", What: "a time", Words: "time, as in RFC 3339", Example: "2026-11-26T10:00:00Z", Pattern: timePattern,
-		remedy: "write date, time and zone, such as 2026-11-26T10:00:00Z",
+		remedy: "write date, time and zone, in quotes, such as " + `"2026-11-26T10:00:00Z"`,
 		check: func(value string) *Fault {
 			if _, err := time.Parse(time.RFC3339, value); err != nil {
 				return wrong()

@@ -17,6 +17,7 @@ const FirstDisk = "/dev/sda"
 
 var (
 	extensionForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9][a-z0-9._-]*$`)
+	camelCase     = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 	furtherForm   = regexp.MustCompile(`drive-scsi[1-9]`)
 	partitionForm = regexp.MustCompile(`^(` + FirstDisk + `[0-9]+|/dev/disk/by-(id|path)/.*-part[0-9]+|` +
 		`/dev/disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
@@ -50,7 +51,8 @@ var talosForms = []Form{
 			return nil
 		},
 		mend: func(value string) []string {
-			return []string{strings.ToLower(strings.ReplaceAll(strings.TrimLeft(value, "-"), "_", "-"))}
+			bare := camelCase.ReplaceAllString(strings.TrimLeft(value, "-"), "$1-$2") // the field of the kubelet's configuration
+			return []string{strings.ToLower(strings.ReplaceAll(bare, "_", "-"))}
 		},
 	},
 	{

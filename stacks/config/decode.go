@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,9 +18,15 @@ import (
 
 // decoder fills the model from trees. It is strict: names must match exactly, nothing is converted, and a key that is missing, unknown or of
 // the wrong kind is a problem. It continues after a problem, to find all of them.
-type decoder struct{ cluster.Findings }
+type decoder struct {
+	cluster.Findings
+
+	example string // of the key whose value is decoded
+}
 
 var (
+	digits = regexp.MustCompile(`^[+-]?[0-9]+$`)
+
 	textType   = reflect.TypeFor[encoding.TextUnmarshaler]()
 	patchType  = reflect.TypeFor[cluster.Patch]()
 	valuesType = reflect.TypeFor[cluster.ChartValues]()
@@ -103,6 +110,7 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	for field := range cluster.Keys(into.Type()) {
 		at := cluster.KeyPath(path, keyOf(field))
 		if given, is := o.values[keyOf(field)]; is {
+			d.example = cluster.ExampleOf(field.Tag)
 			d.decode(at, given.value, into.FieldByIndex(field.Index))
 		} else if isRequired(field) {
 			d.missing(at, meant[keyOf(field)])
@@ -123,13 +131,16 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 	meant := map[string]bool{}
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if !slices.Contains(names, key) {
-			meant[cluster.Suggest(key, names)] = true
-			remedy := cluster.OneOf(key, names)
-			if secrecy.Mentioned(key) && cluster.Suggest(key, names) == "" {
+			remedy, near := cluster.OneOf(key, names), cluster.Suggest(key, names)
+			switch {
+			case slices.Contains(keys, near):
+				remedy = "remove it, or move its value to " + near
+			case secrecy.Mentioned(key) && near == "":
 				last := len(secretKeys) - 1
 				remedy = "revoke what it holds and remove it: the secrets are " + strings.Join(secretKeys[:last], ", ") + " and " +
 					secretKeys[last] + ", see docs/configuration.md"
 			}
+			meant[near] = true
 			d.Add(cluster.KeyPath(path, key), remedy, "is not a key")
 		}
 	}
@@ -167,14 +178,18 @@ func (d *decoder) decodeSlice(path string, list []item, into reflect.Value) {
 
 // decodeInt decodes a whole number. It accepts 1e+06 for 1000000: in JSON they are the same number, and the engine may pass either.
 func (d *decoder) decodeInt(path string, tree any, into reflect.Value) {
-	number, ok := tree.(json.Number)
+	given, ok := tree.(json.Number)
 	if !ok {
-		d.wrongKind(path, tree, "a whole number", "write it without quotes")
+		remedy := "write one"
+		if text, _ := tree.(string); digits.MatchString(text) {
+			remedy = "write it without quotes"
+		}
+		d.wrongKind(path, tree, "a whole number", remedy)
 		return
 	}
-	exact, ok := new(big.Rat).SetString(number.String())
+	exact, ok := new(big.Rat).SetString(given.String())
 	if !ok || !exact.IsInt() || !exact.Num().IsInt64() || into.OverflowInt(exact.Num().Int64()) {
-		d.Unreadable(path, "write one", "%s is not a whole number", number)
+		d.Unreadable(path, "write one", "%s is not a whole number", given)
 		return
 	}
 	into.SetInt(exact.Num().Int64())
@@ -192,9 +207,9 @@ func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
 	switch {
 	case err == nil:
 	case into.Type() == addrType:
-		d.Unreadable(path, "write one, such as 10.25.11.10", "%s is not an IP address", shown(text))
+		d.Unreadable(path, "write one, such as "+d.example, "%s is not an IP address", shown(text))
 	case into.Type() == prefixType:
-		d.Unreadable(path, "write address and length, such as 10.25.11.0/24", "%s is not a network", shown(text))
+		d.Unreadable(path, "write address and length, such as "+d.example, "%s is not a network", shown(text))
 	default:
 		problem, remedy, _ := strings.Cut(err.Error(), "; ")
 		d.Unreadable(path, remedy, "%s %s", shown(text), problem)
@@ -212,7 +227,11 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 	}
 	allowed := into.Interface().(cluster.Choice).Choices()
 	if !slices.Contains(allowed, text) {
-		d.Unreadable(path, "write "+oneOf(allowed), "%s is not known", shown(text))
+		remedy := "write " + oneOf(allowed)
+		if meant := cluster.Suggest(text, allowed); meant != "" {
+			remedy = "did you mean " + meant + "?"
+		}
+		d.Unreadable(path, remedy, "%s is not known", shown(text))
 		return
 	}
 	into.SetString(text)
@@ -253,7 +272,12 @@ func (d *decoder) freeMapping(path string, tree any, above, remedy string) (comp
 		d.Unreadable(path, "write it as YAML below the "+above+", without | and quotes", "is text and must be a mapping with at least one key")
 		return nil, false
 	}
-	if o, is := tree.(*object); !is || len(o.keys) == 0 {
+	o, is := tree.(*object)
+	if is && len(o.keys) == 0 {
+		d.Unreadable(path, "give it a key, or remove it", "is an empty mapping")
+		return nil, false
+	}
+	if !is {
 		d.wrongKind(path, tree, "a mapping with at least one key", remedy)
 		return nil, false
 	}

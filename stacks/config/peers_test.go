@@ -43,5 +43,5 @@ func TestLoad_RefusesPeersWithProblems(t *testing.T) {
 	path := project(t)
 	require.NoError(t, os.Remove(filepath.Join(filepath.Dir(path), "Pulumi.other.yaml")))
 	_, err := loadFile(path)
-	assert.ErrorContains(t, err, "mesh.peers[0]: other has no stack file beside this one; write Pulumi.other.yaml, or remove it here")
+	assert.ErrorContains(t, err, "mesh.peers[0]: other has no stack file beside this one; write Pulumi.other.yaml, or name another stack")
 }

@@ -53,7 +53,7 @@ func TestFromEngine_SeesUnknownKeysInTheEnvironment(t *testing.T) {
 	source, err := FromEngine(e, `{"slipway:netwrok":"{}","pulumi:tags":"{}","slipway:cluster":"{}"}`)
 	require.NoError(t, err)
 	_, err = Load(source)
-	assert.EqualError(t, err, "netwrok: is not a key; did you mean network?")
+	assert.EqualError(t, err, "netwrok: is not a key; remove it, or move its value to network")
 }
 
 func TestFromEngine_RefusesAnEnvironmentThatIsNoList(t *testing.T) {
