@@ -150,16 +150,33 @@ func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
 		conflicts = append(conflicts, problem)
 	}
 	file := &stackFile{path: path, source: source, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
-	// The repository that Flux syncs from is usually the one of the stack file.
-	if !stack.GitOps.Enabled {
-		return file, valid
-	}
-	if err := tree.Check(source.Tree, stack.GitOps.Path, stack.Settings()); err != nil {
-		_, _ = fmt.Fprintln(problems, err)
-		file.valid = false
-		return file, invalid
+	if stack.GitOps.Enabled {
+		return file, file.checkTree(problems)
 	}
 	return file, valid
+}
+
+// checkTree checks the manifests that Flux applies, and the settings for them: the repository that Flux syncs from is usually the one of
+// the stack file.
+func (f *stackFile) checkTree(problems io.Writer) int {
+	advice, wrong, err := tree.CheckStack(f.source.Tree, f.stack)
+	for _, one := range advice {
+		_, _ = fmt.Fprintf(problems, "%s: warning: %v\n", at(f.path, f.source, one), one)
+	}
+	if len(wrong) > 0 {
+		report(f.path, f.source, wrong, problems)
+	}
+	if err == nil && len(wrong) == 0 {
+		err = tree.Check(f.source.Tree, f.stack.GitOps.Path, f.stack.Settings())
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+	}
+	if err != nil || len(wrong) > 0 {
+		f.valid = false
+		return invalid
+	}
+	return valid
 }
 
 // compare compares stacks that are valid by themselves, each with those that it names and with those before it, and reports whether none
@@ -172,7 +189,7 @@ func compare(files []*stackFile, problems io.Writer) bool {
 	fit := true
 	for i, found := range cluster.Compare(stacks) {
 		var all cluster.Findings
-		for _, conflict := range slices.Concat(files[i].conflicts, found) {
+		for _, conflict := range slices.Concat(files[i].conflicts, found, applied(files, i)) {
 			all.Include(conflict) // the same one once
 		}
 		if all.Len() > 0 {
@@ -181,6 +198,18 @@ func compare(files []*stackFile, problems io.Writer) bool {
 		}
 	}
 	return fit
+}
+
+// applied returns a problem if the stack would apply the manifests of another one, which are below its own.
+func applied(files []*stackFile, own int) (problems cluster.Problems) {
+	for i, other := range files {
+		if one := files[own]; i != own && other.stack.GitOps.Source() == one.stack.GitOps.Source() {
+			if problem := tree.Contains(one.source.Tree, one.stack.GitOps, other.stack.GitOps); problem != nil {
+				problems = append(problems, problem)
+			}
+		}
+	}
+	return problems
 }
 
 // find returns the path of a stack's file: the argument itself if it is a path, or else the file of the stack with that name in

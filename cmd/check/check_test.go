@@ -71,16 +71,57 @@ func TestConfigCheck_NeedsNoPassphraseForEncryptedValues(t *testing.T) {
 	assert.NotContains(t, out, "AAECAwQFBgcICQoL")
 }
 
+// write writes a file into the folder kubernetes beside a stack file.
+func write(t *testing.T, stackFile, name, text string) {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(stackFile), "kubernetes", name)
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+}
+
 func TestConfigCheck_FindsASettingThatTheTreeUsesAndNobodyDefines(t *testing.T) {
 	file := fixtures.Write(t, fixtures.Minimal, "home")
-	folder := filepath.Join(filepath.Dir(file), "kubernetes", "clusters", "home")
-	require.NoError(t, os.MkdirAll(folder, 0o750))
-	manifest := filepath.Join(folder, "web.yaml")
-	require.NoError(t, os.WriteFile(manifest, []byte("kind: ConfigMap\ndata:\n  name: ${CLUSTER_NAME}\n  vip: ${CLUSTER_IP}\n"), 0o600))
+	write(t, file, "clusters/home/web.yaml", "kind: ConfigMap\ndata:\n  name: ${CLUSTER_NAME}\n  vip: ${CLUSTER_IP}\n")
 	code, _, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, invalid, code)
 	assert.Equal(t, "kubernetes/clusters/home/web.yaml:4: ${CLUSTER_IP} is not defined, and Flux would write nothing in its place; "+
 		"did you mean CLUSTER_ID?\n", problems)
+}
+
+func TestConfigCheck_ChecksPathAndSettingsByTheTree(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	const warning = "Pulumi.home.yaml:33: warning: gitops.path: kubernetes/clusters/home is no folder of this checkout; "
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code)
+	assert.Equal(t, warning+"make it there, unless Flux syncs from another repository\n", problems)
+
+	write(t, file, "clusters/home/web.yaml", "kind: ConfigMap\n")
+	write(t, file, "settings.yaml", "SIZE: {quantity: true, default: 1Gi}\n")
+	text := strings.Replace(fixtures.Get(fixtures.Minimal).Text, "  slipway:gitops:\n", "  slipway:gitops:\n    settings: {SIZE: 20GB}\n", 1)
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	code, out, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Empty(t, out)
+	assert.Equal(t, "Pulumi.home.yaml:34: gitops.settings.SIZE: 20GB is no quantity of Kubernetes; write it like 1Gi\n"+
+		"Pulumi.home.yaml: 1 problem\n", problems)
+
+	write(t, file, "settings.yaml", "SIZE: {quantity: yes please}\n")
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "kubernetes/settings.yaml: ")
+}
+
+func TestConfigCheck_NamesAFolderThatAppliesAnotherClusterToo(t *testing.T) {
+	home := fixtures.Write(t, fixtures.Minimal, "home")
+	write(t, home, "clusters/home/web.yaml", "kind: ConfigMap\n")
+	write(t, home, "clusters/other/web.yaml", "kind: ConfigMap\n")
+	other := strings.Replace(fixtures.Peer(), "  slipway:mesh: {peers: [home, infra]}\n", "", 1)
+	other = strings.Replace(other, "  slipway:gitops:\n", "  slipway:gitops:\n    path: kubernetes/clusters\n", 1)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(home), "Pulumi.other.yaml"), []byte(other), 0o600))
+	code, _, problems := checked(t, filepath.Dir(home), "home", "other")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "gitops.path: kubernetes/clusters contains kubernetes/clusters/home, which another stack applies; "+
+		"write the folder of this cluster alone\n")
 }
 
 func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
@@ -104,6 +145,7 @@ func TestConfigCheck_WarnsOfWhatIsAcceptedAndShouldBeChanged(t *testing.T) {
 	text = append(text, "  slipway:secrets:\n    sealedSecrets: {version: 2.19.2}\n"+
 		"    onepassword:\n      vaults: [infra]\n      operator:\n        version: 0.20.4\n"+
 		"        values: {replicaCount: 2}\n"...)
+	write(t, file, "clusters/home/web.yaml", "kind: ConfigMap\n")
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	code, out, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, valid, code)

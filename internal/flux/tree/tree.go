@@ -56,11 +56,12 @@ type reader struct {
 	repository fs.FS
 	read       map[string]bool // files and folders
 	uses       []Use
+	used       map[string]bool // variables with and without a default
 	own        map[string]bool // variables that the tree itself defines
 }
 
 func newReader(repository fs.FS) *reader {
-	return &reader{repository: repository, read: map[string]bool{}, own: map[string]bool{}}
+	return &reader{repository: repository, read: map[string]bool{}, used: map[string]bool{}, own: map[string]bool{}}
 }
 
 func (r *reader) undefined(defined []string) error {
@@ -81,10 +82,8 @@ func (r *reader) undefined(defined []string) error {
 func (r *reader) folder(folder string, settings map[string]string) error {
 	return fs.WalkDir(r.repository, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			for _, kustomization := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
-				if _, err := fs.Stat(r.repository, path.Join(name, kustomization)); err == nil {
-					return cmp.Or(r.once(path.Join(name, kustomization), settings), fs.SkipDir)
-				}
+			if kustomization := kustomizationIn(r.repository, name); kustomization != "" {
+				return cmp.Or(r.once(kustomization, settings), fs.SkipDir)
 			}
 		}
 		switch extension := path.Ext(name); {
@@ -95,6 +94,16 @@ func (r *reader) folder(folder string, settings map[string]string) error {
 		}
 		return r.once(name, settings)
 	})
+}
+
+// kustomizationIn returns the path of a folder's kustomization; "" if there is none.
+func kustomizationIn(repository fs.FS, folder string) string {
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		if _, err := fs.Stat(repository, path.Join(folder, name)); err == nil {
+			return path.Join(folder, name)
+		}
+	}
+	return ""
 }
 
 // once reads a file, unless it was read.
@@ -208,7 +217,7 @@ const sourceName = "flux-system"
 // variable is a use without a default, or an escaped one, as Flux reads it.
 var variable = regexp.MustCompile(`\$?\$\{([_A-Za-z][_A-Za-z0-9]*)\}`)
 
-// choice is a use of a setting in a path, possibly with a default.
+// choice is a use of a setting, possibly with a default.
 var choice = regexp.MustCompile(`\$\{([_A-Za-z][_A-Za-z0-9]*)(?::?[=-]([^}]*))?\}`)
 
 // expand replaces the settings in a path.
@@ -225,6 +234,9 @@ func (r *reader) scan(name string, node *yaml.Node) {
 		line := node.Line
 		if node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 			line++ // the text begins below its indicator
+		}
+		for _, match := range choice.FindAllStringSubmatch(node.Value, -1) {
+			r.used[match[1]] = true
 		}
 		for _, at := range variable.FindAllStringSubmatchIndex(node.Value, -1) {
 			if strings.HasPrefix(node.Value[at[0]:], "$$") {

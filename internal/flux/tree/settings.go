@@ -1,0 +1,164 @@
+package tree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
+)
+
+// SettingsFile is the name of the file with the settings of a tree: in a folder with manifests, or in one above it.
+const SettingsFile = "settings.yaml"
+
+// Setting is what the file of a tree says of a setting that a stack file gives in gitops.settings.
+type Setting struct {
+	Meaning string // Markdown
+	Default string // in the manifests; "" if there is none
+	Example string
+
+	// The form of the value is one of these; without one, it is any text.
+	Choices  []string
+	Form     string // name of a form of package syntax
+	Pattern  string // regular expression for the whole value
+	Quantity bool   // a quantity of Kubernetes
+
+	// Needs are the settings that are required with a value of this one. Its key may be one that follows the stack file, too.
+	Needs map[string][]string
+}
+
+// Settings returns the settings of the tree to which a folder belongs: those of the nearest file. It is nil if there is no such file.
+func Settings(repository fs.FS, folder string) (map[string]Setting, error) {
+	for at := clean(folder); ; at = path.Dir(at) {
+		name := path.Join(at, SettingsFile)
+		text, err := fs.ReadFile(repository, name)
+		switch {
+		case err == nil:
+			return parseSettings(name, text)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		case at == ".":
+			return nil, nil
+		}
+	}
+}
+
+func parseSettings(name string, text []byte) (map[string]Setting, error) {
+	settings, decoder := map[string]Setting{}, yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&settings); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		one := settings[key]
+		_, known := syntax.Lookup(one.Form)
+		_, err := regexp.Compile(one.Pattern)
+		if one.Form != "" && !known {
+			err = fmt.Errorf("%s is no form", one.Form)
+		}
+		if err == nil {
+			err = errors.Join(one.mustTake(one.Default), one.mustTake(one.Example))
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %s: %w", name, key, err))
+		}
+	}
+	return settings, errors.Join(problems...)
+}
+
+// mustTake returns an error if a value of the file itself has not the form.
+func (s Setting) mustTake(value string) error {
+	if problem, _ := s.fault(value); value != "" && problem != "" {
+		return fmt.Errorf("%s %s", value, problem)
+	}
+	return nil
+}
+
+// fault returns what is wrong with a value, and the remedy.
+func (s Setting) fault(value string) (problem, remedy string) {
+	like := "write it like " + s.example()
+	switch form, ok := syntax.Lookup(s.Form); {
+	case len(s.Choices) > 0 && !slices.Contains(s.Choices, value):
+		return "is not known", cluster.OneOf(value, s.Choices)
+	case ok:
+		if fault := form.Check(value); fault != nil {
+			return fault.Problem, fault.Remedy
+		}
+	case s.Pattern != "" && !regexp.MustCompile("^(?:"+s.Pattern+")$").MatchString(value):
+		return "has another form than the manifests take", like
+	case s.Quantity:
+		if _, err := resource.ParseQuantity(value); err != nil {
+			return "is no quantity of Kubernetes", like
+		}
+	}
+	return "", ""
+}
+
+func (s Setting) example() string {
+	if s.Example != "" {
+		return s.Example
+	}
+	return s.Default
+}
+
+// checkSettings returns the problems of gitops.settings with the manifests below a folder: values of another form than the tree gives
+// them, settings that a value of another one needs, and names that are misspelt. There are none if the tree has no file with its settings.
+func checkSettings(repository fs.FS, stack *cluster.Cluster) (cluster.Problems, error) {
+	known, err := Settings(repository, stack.GitOps.Path)
+	if err != nil || known == nil {
+		return nil, err
+	}
+	var findings cluster.Findings
+	given, all := stack.GitOps.Settings, stack.Settings()
+	used, err := usedBelow(repository, stack.GitOps.Path, all)
+	if err != nil {
+		return nil, nil // Check says it
+	}
+	at := func(key string) string { return cluster.KeyPath("gitops.settings", key) }
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		setting, is := known[key]
+		if !is && !used[key] {
+			if meant := cluster.Suggest(key, slices.Sorted(maps.Keys(known))); meant != "" && given[meant] == "" {
+				findings.Found(at(key), "did you mean "+meant+"?", "is used by no manifest")
+			}
+		}
+		if problem, remedy := setting.fault(given[key]); problem != "" {
+			findings.Found(at(key), remedy, "%s %s", syntax.Shown(syntax.Form{}, given[key]), problem)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(known)) {
+		for _, needed := range known[key].Needs[all[key]] {
+			if all[needed] == "" {
+				findings.Found(at(needed), "add it, such as "+known[needed].example(), "is missing, and %s", because(key, all[key]))
+			}
+		}
+	}
+	return findings.All(), nil
+}
+
+// because returns what gives a setting its value.
+func because(key, value string) string {
+	for _, setting := range cluster.Settings {
+		if setting.Key == key {
+			return setting.From + " needs it"
+		}
+	}
+	return key + " is " + value
+}
+
+// usedBelow returns the settings that manifests use, with or without a default.
+func usedBelow(repository fs.FS, folder string, settings map[string]string) (map[string]bool, error) {
+	reader := newReader(repository)
+	err := reader.folder(clean(folder), settings)
+	return reader.used, err
+}

@@ -1,0 +1,220 @@
+package tree
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/clusters"
+)
+
+var update = flag.Bool("update", false, "write the table of the settings in docs/gitops.md")
+
+// ours are the settings of the tree in this repository.
+func ours(t *testing.T) map[string]Setting {
+	t.Helper()
+	settings, err := Settings(os.DirFS(root), "kubernetes/clusters/infra")
+	require.NoError(t, err)
+	return settings
+}
+
+func TestSettings_OfTheTreeAreThoseThatItsManifestsUse(t *testing.T) {
+	reader, defaults := newReader(os.DirFS(root)), map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(root), "kubernetes", func(name string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(name) != ".yaml" || filepath.Base(name) == SettingsFile {
+			return err
+		}
+		text, err := fs.ReadFile(os.DirFS(root), name)
+		for _, match := range choice.FindAllStringSubmatch(string(text), -1) {
+			defaults[match[1]] = match[2]
+		}
+		_, broken := reader.objects(name)
+		return errors.Join(err, broken)
+	}))
+	for _, setting := range cluster.Settings {
+		delete(defaults, setting.Key)
+		delete(reader.used, setting.Key)
+	}
+	for key := range reader.own {
+		delete(defaults, key)
+		delete(reader.used, key)
+	}
+	for key, setting := range ours(t) {
+		if setting.Meaning != "" {
+			assert.True(t, reader.used[key], key)
+			assert.Equal(t, defaults[key], setting.Default, key)
+		}
+		delete(reader.used, key)
+	}
+	maps.DeleteFunc(reader.used, func(key string, _ bool) bool { return strings.HasPrefix(key, "STORAGE_MONITOR_") }) // of the connection
+	assert.Empty(t, slices.Sorted(maps.Keys(reader.used)), "settings that the file does not have")
+}
+
+var tableForm = regexp.MustCompile(`(?s)<!-- settings of the tree -->\n.*?<!-- end of settings of the tree -->`)
+
+func TestSettings_AreDocumented(t *testing.T) {
+	settings, rows := ours(t), ""
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		setting := settings[key]
+		if setting.Meaning == "" {
+			continue // follows the stack file
+		}
+		var values []string
+		for _, value := range setting.Choices {
+			values = append(values, "`"+value+"`")
+		}
+		if len(values) == 0 {
+			values = []string{"such as `" + setting.example() + "`"}
+		}
+		byDefault := "required"
+		if setting.Default != "" {
+			byDefault = "`" + setting.Default + "`"
+		}
+		for _, other := range slices.Sorted(maps.Keys(settings)) {
+			for value, needed := range settings[other].Needs {
+				if slices.Contains(needed, key) {
+					byDefault += ", with " + strings.TrimSuffix(strings.ReplaceAll(because(other, value), " is ", ": "), " needs it")
+				}
+			}
+		}
+		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", key, strings.Replace(byDefault, "required, with", "with", 1), strings.Join(values, " or "),
+			setting.Meaning)
+	}
+	const file = root + "/docs/gitops.md"
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want := tableForm.ReplaceAllLiteralString(string(text), "<!-- settings of the tree -->\n| setting | default | values | meaning |\n"+
+		"| --- | --- | --- | --- |\n"+rows+"<!-- end of settings of the tree -->")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+		return
+	}
+	assert.Equal(t, want, string(text), "run the test with -update")
+}
+
+// withTree is a tree with one manifest, and with the settings of the repository's.
+func withTree(t *testing.T, manifest string) fstest.MapFS {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "kubernetes", SettingsFile))
+	require.NoError(t, err)
+	return fstest.MapFS{
+		"kubernetes/settings.yaml":                   {Data: text},
+		"kubernetes/clusters/infra/object.yaml":      {Data: []byte(manifest)},
+		"kubernetes/clusters/apps/object.yaml":       {Data: []byte("kind: ConfigMap\n")},
+		"kubernetes/clusters/all/kustomization.yaml": {Data: []byte("kind: Kustomization\nresources: [a]\n")},
+		"kubernetes/clusters/all/a/object.yaml":      {Data: []byte("kind: ConfigMap\n")},
+	}
+}
+
+// given is the cluster infra with settings, and whatever else.
+func given(t *testing.T, settings map[string]string, edits ...func(*cluster.Cluster)) *cluster.Cluster {
+	t.Helper()
+	return clusters.Infra(t, append(edits, func(c *cluster.Cluster) { c.GitOps.Settings = settings })...)
+}
+
+func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
+	for says, settings := range map[string]map[string]string{
+		"": {
+			"DOMAIN": "infra.example.com", "ISSUER": "acme", "ACME_EMAIL": "ops@example.com", "DNS_SERVER": "10.25.11.2", "DNS": "rfc2136",
+			"METRICS_SIZE": "20Gi", "LOGS_RETENTION": "2w", "ETCD_BACKUP_SCHEDULE": "@daily", "OF_ONES_OWN": "anything",
+		},
+		"gitops.settings.DOMAIN: Infra has another form than the manifests take; write it like infra.example.com":    {"DOMAIN": "Infra"},
+		"gitops.settings.ISSUER: letsencrypt is not known; write one of own-ca, acme":                                {"ISSUER": "letsencrypt"},
+		"gitops.settings.ISSUER: own-CA is not known; did you mean own-ca?":                                          {"ISSUER": "own-CA"},
+		"gitops.settings.DNS_SERVER: is missing, and DNS is rfc2136; add it, such as 10.25.11.2":                     {"DNS": "rfc2136"},
+		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                        {"METRICS_SIZE": "20GB"},
+		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; write it like 30d": {"METRICS_RETENTION": "1 month"},
+		"gitops.settings.ETCD_BACKUP_SCHEDULE: hourly has another form than the manifests take; " +
+			"write it like 17 */6 * * *": {"ETCD_BACKUP_SCHEDULE": "hourly"},
+		"gitops.settings.DOMIAN: is used by no manifest; did you mean DOMAIN?": {"DOMIAN": "infra.example.com"},
+	} {
+		advice, problems, err := CheckStack(withTree(t, "kind: ConfigMap\ndata: {a: '${DOMAIN} ${OWN:=1}'}\n"), given(t, settings))
+		require.NoError(t, err)
+		assert.Empty(t, advice)
+		assert.Equal(t, says, strings.TrimSpace(problems.Error()))
+	}
+}
+
+func TestCheckStack_AsksForWhatScheduledSnapshotsNeed(t *testing.T) {
+	scheduled := func(c *cluster.Cluster) {
+		c.Lifecycle.Snapshots.Scheduled = true
+		c.Lifecycle.Snapshots.Recipients = []string{"age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z"}
+	}
+	_, problems, err := CheckStack(withTree(t, "kind: ConfigMap\n"), given(t, map[string]string{"ETCD_BACKUP_BUCKET": "etcd"}, scheduled))
+	require.NoError(t, err)
+	assert.EqualError(t, problems, "gitops.settings.ETCD_BACKUP_ENDPOINT: is missing, and lifecycle.snapshots.scheduled needs it; "+
+		"add it, such as https://s3.example.com")
+}
+
+func TestCheckStack_LeavesANameAloneThatAManifestUses(t *testing.T) {
+	_, problems, err := CheckStack(withTree(t, "kind: ConfigMap\ndata: {a: '${DOMAINS:=}'}\n"), given(t, map[string]string{"DOMAINS": "a b"}))
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+}
+
+func TestCheckStack_ChecksThePathAsFarAsTheCheckoutHasIt(t *testing.T) {
+	for folder, want := range map[string][2]string{
+		"./kubernetes/clusters/infra": {},
+		"kubernetes/clusters/infar": {"gitops.path: kubernetes/clusters/infar is no folder of this checkout; if Flux syncs from this " +
+			"repository, did you mean kubernetes/clusters/infra?"},
+		"clusters/home": {"gitops.path: clusters/home is no folder of this checkout; make it there, unless Flux syncs from another repository"},
+		"kubernetes/clusters/infra/object.yaml": {1: "gitops.path: kubernetes/clusters/infra/object.yaml is a file, and Flux reads a " +
+			"folder; write kubernetes/clusters/infra"},
+	} {
+		stack := given(t, nil, func(c *cluster.Cluster) { c.GitOps.Path = folder })
+		advice, problems, err := CheckStack(withTree(t, "kind: ConfigMap\n"), stack)
+		require.NoError(t, err)
+		assert.Equal(t, want[0], advice.Error())
+		assert.Equal(t, want[1], problems.Error())
+	}
+}
+
+func TestContains_NamesAFolderThatAppliesAnotherClusterToo(t *testing.T) {
+	repository := withTree(t, "kind: ConfigMap\n")
+	for paths, want := range map[[2]string]string{
+		{"kubernetes/clusters", "./kubernetes/clusters/infra"}: "gitops.path: kubernetes/clusters contains kubernetes/clusters/infra, " +
+			"which another stack applies; write the folder of this cluster alone",
+		{".", "kubernetes/clusters/infra"}:                         "gitops.path: . contains kubernetes/clusters/infra, which another stack applies; write the folder of this cluster alone",
+		{"kubernetes/clusters/infra", "kubernetes/clusters"}:       "",
+		{"kubernetes/clusters/infra", "kubernetes/clusters/infra"}: "",
+		{"kubernetes/clusters/all", "kubernetes/clusters/all/a"}:   "",
+		{"kubernetes/clusters/in", "kubernetes/clusters/infra"}:    "",
+	} {
+		problem := Contains(repository, cluster.GitOps{Enabled: true, Path: paths[0]}, cluster.GitOps{Enabled: true, Path: paths[1]})
+		if want == "" {
+			assert.Nil(t, problem, paths)
+			continue
+		}
+		assert.EqualError(t, problem, want)
+	}
+}
+
+func TestSettings_OfAFileWithFaultsAreNone(t *testing.T) {
+	for text, want := range map[string]string{
+		"A: {form: nothing}":                          "settings.yaml: A: nothing is no form",
+		"A: {pattern: '('}":                           "settings.yaml: A: error parsing regexp",
+		"A: {choices: [a], default: b}":               "settings.yaml: A: b is not known",
+		"A: {quantity: true, example: 20GB}":          "settings.yaml: A: 20GB is no quantity of Kubernetes",
+		"A: {typ: text}":                              "field typ not found",
+		"A: {pattern: '[0-9]+', default: x}\nB: {}\n": "settings.yaml: A: x has another form than the manifests take",
+	} {
+		_, err := Settings(fstest.MapFS{SettingsFile: {Data: []byte(text)}}, "clusters/infra")
+		assert.ErrorContains(t, err, want)
+	}
+	none, err := Settings(fstest.MapFS{}, "clusters/infra")
+	require.NoError(t, err)
+	assert.Nil(t, none)
+}
