@@ -47,8 +47,8 @@ type FluxSharding struct {
 
 // FluxStorage is the volume of source-controller.
 type FluxStorage struct {
-	// Storage class of the volume.
-	Class string `json:"class" config:"required" form:"label" example:"ceph-block"`
+	// Storage class of the volume. One that Flux itself makes is there too late.
+	Class string `json:"class" config:"required" form:"label" example:"local-path"`
 	// Size of the volume.
 	Size Quantity `json:"size" config:"required" form:"quantity" range:"1GiB-" example:"10GiB"`
 }

@@ -27,8 +27,12 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	case !info.IsDir():
 		return nil, cluster.Problems{cluster.NewProblem(key, "write "+path.Dir(folder), "%s is a file, and Flux reads a folder", folder)}, nil
 	}
-	problems, err = checkSettings(repository, stack)
-	return nil, problems, err
+	reader := newReader(repository)
+	if reader.folder(folder, stack.Settings()) != nil {
+		return nil, nil, nil // Check says it
+	}
+	problems, err = reader.checkSettings(stack)
+	return reader.checkStorage(stack), problems, err
 }
 
 // folders returns the names of the folders in a folder; none if it does not exist.
@@ -52,5 +56,6 @@ func Contains(repository fs.FS, own, other cluster.GitOps) *cluster.Problem {
 	if kustomizationIn(repository, above) != "" {
 		return nil
 	}
-	return cluster.NewProblem("gitops.path", "write the folder of this cluster alone", "%s contains %s, which another stack applies", above, below)
+	return cluster.NewProblem("gitops.path", "write the folder of this cluster alone", "%s contains %s, which another stack applies",
+		above, below)
 }

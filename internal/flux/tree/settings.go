@@ -111,23 +111,19 @@ func (s Setting) example() string {
 	return s.Default
 }
 
-// checkSettings returns the problems of gitops.settings with the manifests below a folder: values of another form than the tree gives
+// checkSettings returns the problems of gitops.settings with the manifests that were read: values of another form than the tree gives
 // them, settings that a value of another one needs, and names that are misspelt. There are none if the tree has no file with its settings.
-func checkSettings(repository fs.FS, stack *cluster.Cluster) (cluster.Problems, error) {
-	known, err := Settings(repository, stack.GitOps.Path)
+func (r *reader) checkSettings(stack *cluster.Cluster) (cluster.Problems, error) {
+	known, err := Settings(r.repository, stack.GitOps.Path)
 	if err != nil || known == nil {
 		return nil, err
 	}
 	var findings cluster.Findings
 	given, all := stack.GitOps.Settings, stack.Settings()
-	used, err := usedBelow(repository, stack.GitOps.Path, all)
-	if err != nil {
-		return nil, nil // Check says it
-	}
 	at := func(key string) string { return cluster.KeyPath("gitops.settings", key) }
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		setting, is := known[key]
-		if !is && !used[key] {
+		if !is && !r.used[key] {
 			if meant := cluster.Suggest(key, slices.Sorted(maps.Keys(known))); meant != "" && given[meant] == "" {
 				findings.Found(at(key), "did you mean "+meant+"?", "is used by no manifest")
 			}
@@ -154,11 +150,4 @@ func because(key, value string) string {
 		}
 	}
 	return key + " is " + value
-}
-
-// usedBelow returns the settings that manifests use, with or without a default.
-func usedBelow(repository fs.FS, folder string, settings map[string]string) (map[string]bool, error) {
-	reader := newReader(repository)
-	err := reader.folder(clean(folder), settings)
-	return reader.used, err
 }

@@ -90,8 +90,8 @@ func TestSettings_AreDocumented(t *testing.T) {
 				}
 			}
 		}
-		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", key, strings.Replace(byDefault, "required, with", "with", 1), strings.Join(values, " or "),
-			setting.Meaning)
+		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", key, strings.Replace(byDefault, "required, with", "with", 1),
+			strings.Join(values, " or "), setting.Meaning)
 	}
 	const file = root + "/docs/gitops.md"
 	text, err := os.ReadFile(file)
@@ -131,12 +131,13 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 			"DOMAIN": "infra.example.com", "ISSUER": "acme", "ACME_EMAIL": "ops@example.com", "DNS_SERVER": "10.25.11.2", "DNS": "rfc2136",
 			"METRICS_SIZE": "20Gi", "LOGS_RETENTION": "2w", "ETCD_BACKUP_SCHEDULE": "@daily", "OF_ONES_OWN": "anything",
 		},
-		"gitops.settings.DOMAIN: Infra has another form than the manifests take; write it like infra.example.com":    {"DOMAIN": "Infra"},
-		"gitops.settings.ISSUER: letsencrypt is not known; write one of own-ca, acme":                                {"ISSUER": "letsencrypt"},
-		"gitops.settings.ISSUER: own-CA is not known; did you mean own-ca?":                                          {"ISSUER": "own-CA"},
-		"gitops.settings.DNS_SERVER: is missing, and DNS is rfc2136; add it, such as 10.25.11.2":                     {"DNS": "rfc2136"},
-		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                        {"METRICS_SIZE": "20GB"},
-		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; write it like 30d": {"METRICS_RETENTION": "1 month"},
+		"gitops.settings.DOMAIN: Infra has another form than the manifests take; write it like infra.example.com": {"DOMAIN": "Infra"},
+		"gitops.settings.ISSUER: letsencrypt is not known; write one of own-ca, acme":                             {"ISSUER": "letsencrypt"},
+		"gitops.settings.ISSUER: own-CA is not known; did you mean own-ca?":                                       {"ISSUER": "own-CA"},
+		"gitops.settings.DNS_SERVER: is missing, and DNS is rfc2136; add it, such as 10.25.11.2":                  {"DNS": "rfc2136"},
+		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                     {"METRICS_SIZE": "20GB"},
+		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; " +
+			"write it like 30d": {"METRICS_RETENTION": "1 month"},
 		"gitops.settings.ETCD_BACKUP_SCHEDULE: hourly has another form than the manifests take; " +
 			"write it like 17 */6 * * *": {"ETCD_BACKUP_SCHEDULE": "hourly"},
 		"gitops.settings.DOMIAN: is used by no manifest; did you mean DOMAIN?": {"DOMIAN": "infra.example.com"},
@@ -182,12 +183,29 @@ func TestCheckStack_ChecksThePathAsFarAsTheCheckoutHasIt(t *testing.T) {
 	}
 }
 
+func TestCheckStack_WarnsOfStorageThatNothingBringsInTime(t *testing.T) {
+	const manifest = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: ceph-block}\n" +
+		"provisioner: rook-ceph.rbd.csi.ceph.com\n"
+	stack := given(t, nil)
+	stack.Storage.Classes = []string{"ceph-block", "ceph-blok", "nfs"}
+	stack.Storage.Drivers = []string{"rook-ceph.rdb.csi.ceph.com", "nfs.csi.k8s.io"}
+	stack.GitOps.Flux.Storage = &cluster.FluxStorage{Class: "ceph-block", Size: 1 << 30}
+	advice, problems, err := CheckStack(withTree(t, manifest), stack)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	assert.EqualError(t, advice, "gitops.flux.storage.class: ceph-block is made by kubernetes/clusters/infra/object.yaml, which Flux applies "+
+		"only once it has its volume: a new cluster waits for ever; name a class that is there before Flux\n"+
+		"storage.classes[1]: ceph-blok comes with no manifest below gitops.path; did you mean ceph-block?\n"+
+		"storage.drivers[0]: rook-ceph.rdb.csi.ceph.com comes with no manifest below gitops.path; did you mean rook-ceph.rbd.csi.ceph.com?")
+}
+
 func TestContains_NamesAFolderThatAppliesAnotherClusterToo(t *testing.T) {
 	repository := withTree(t, "kind: ConfigMap\n")
 	for paths, want := range map[[2]string]string{
 		{"kubernetes/clusters", "./kubernetes/clusters/infra"}: "gitops.path: kubernetes/clusters contains kubernetes/clusters/infra, " +
 			"which another stack applies; write the folder of this cluster alone",
-		{".", "kubernetes/clusters/infra"}:                         "gitops.path: . contains kubernetes/clusters/infra, which another stack applies; write the folder of this cluster alone",
+		{".", "kubernetes/clusters/infra"}: "gitops.path: . contains kubernetes/clusters/infra, which " +
+			"another stack applies; write the folder of this cluster alone",
 		{"kubernetes/clusters/infra", "kubernetes/clusters"}:       "",
 		{"kubernetes/clusters/infra", "kubernetes/clusters/infra"}: "",
 		{"kubernetes/clusters/all", "kubernetes/clusters/all/a"}:   "",

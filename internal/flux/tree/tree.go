@@ -58,6 +58,7 @@ type reader struct {
 	uses       []Use
 	used       map[string]bool // variables with and without a default
 	own        map[string]bool // variables that the tree itself defines
+	classes    []class
 }
 
 func newReader(repository fs.FS) *reader {
@@ -146,6 +147,9 @@ func (r *reader) objects(name string) (objects []object, err error) {
 		if !object.unsubstituted() {
 			r.scan(name, &document)
 		}
+		if group, _, _ := strings.Cut(object.APIVersion, "/"); group == "storage.k8s.io" && object.Kind == "StorageClass" {
+			r.classes = append(r.classes, class{object.Metadata.Name, object.Provisioner, name})
+		}
 		for key := range object.Spec.PostBuild.Substitute {
 			r.own[key] = true
 		}
@@ -170,6 +174,7 @@ type object struct {
 		} `yaml:"postBuild"`
 	}
 	Resources, Components []string
+	Provisioner           string // of a StorageClass
 }
 
 // unsubstituted reports whether Flux leaves the object as it is.
