@@ -5,6 +5,7 @@ go 1.26.6
 require (
 	filippo.io/age v1.3.1
 	github.com/blang/semver/v4 v4.0.0
+	github.com/fluxcd/pkg/envsubst v1.7.1
 	github.com/fluxcd/pkg/ssh v0.25.0
 	github.com/go-logr/logr v1.4.3
 	github.com/google/cel-go v0.27.0

@@ -32,7 +32,7 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 		return nil, nil, nil // Check says it
 	}
 	problems, err = reader.checkSettings(stack)
-	return reader.checkStorage(stack), problems, err
+	return append(reader.checkStorage(stack), reader.checkLiteral(stack.Settings())...), problems, err
 }
 
 // folders returns the names of the folders in a folder; none if it does not exist.

@@ -15,27 +15,7 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/slipway-platform/slipway/cluster"
 )
-
-// Use is a place where a manifest uses a setting without giving a default.
-type Use struct {
-	File string // below the root of the repository
-	Line int    // from 1
-	Key  string
-}
-
-// Undefined is a use of a setting that nobody defines.
-type Undefined struct {
-	Use
-	Remedy string
-}
-
-// Error returns the problem with its place and remedy.
-func (u Undefined) Error() string {
-	return fmt.Sprintf("%s:%d: ${%s} is not defined, and Flux would write nothing in its place; %s", u.File, u.Line, u.Key, u.Remedy)
-}
 
 // Check returns an error for each use of a setting that is not defined, in the manifests that Flux applies: those below a folder of the
 // repository, and those of the folders to which Kustomizations of Flux in it refer. Settings may be part of such a path. It is nil if
@@ -48,7 +28,7 @@ func Check(repository fs.FS, folder string, settings map[string]string) error {
 	if err := reader.folder(clean(folder), settings); err != nil {
 		return err
 	}
-	return reader.undefined(slices.Sorted(maps.Keys(settings)))
+	return errors.Join(errors.Join(reader.broken...), reader.undefined(slices.Sorted(maps.Keys(settings))))
 }
 
 // reader reads manifests, each once.
@@ -56,27 +36,16 @@ type reader struct {
 	repository fs.FS
 	read       map[string]bool // files and folders
 	uses       []Use
+	literal    []Use // below Kustomizations that replace nothing
+	broken     []error
 	used       map[string]bool // variables with and without a default
 	own        map[string]bool // variables that the tree itself defines
+	layer      layer           // of the files that are being read
 	classes    []class
 }
 
 func newReader(repository fs.FS) *reader {
 	return &reader{repository: repository, read: map[string]bool{}, used: map[string]bool{}, own: map[string]bool{}}
-}
-
-func (r *reader) undefined(defined []string) error {
-	var problems []error
-	for _, use := range r.uses {
-		if !slices.Contains(defined, use.Key) && !r.own[use.Key] {
-			remedy := "add it to gitops.settings in the stack file"
-			if meant := cluster.Suggest(use.Key, defined); meant != "" {
-				remedy = "did you mean " + meant + "?"
-			}
-			problems = append(problems, Undefined{Use: use, Remedy: remedy})
-		}
-	}
-	return errors.Join(problems...)
 }
 
 // folder reads all manifests below a folder and what they refer to, and of a folder with a kustomization only that, as Flux does.
@@ -183,6 +152,22 @@ func (o object) unsubstituted() bool {
 	return o.Metadata.Labels[key] == "disabled" || o.Metadata.Annotations[key] == "disabled"
 }
 
+// layer is the Kustomization of Flux that applies a manifest, as far as it replaces variables.
+type layer struct {
+	name    string // "" for that of the handover, which has the settings
+	nothing bool   // is replaced: without spec.postBuild
+	without bool   // the settings, but with others
+}
+
+func (o object) layer() layer {
+	build := o.Spec.PostBuild
+	return layer{
+		name:    o.Metadata.Name,
+		nothing: len(build.Substitute)+len(build.SubstituteFrom) == 0,
+		without: !slices.ContainsFunc(build.SubstituteFrom, func(from struct{ Name string }) bool { return from.Name == settingsName }),
+	}
+}
+
 // follow reads what an object refers to, as far as it is in this repository.
 func (r *reader) follow(name string, object object, settings map[string]string) error {
 	var folders []string
@@ -196,6 +181,10 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 				folders = append(folders, path.Join(path.Dir(name), resource))
 			}
 		}
+	}
+	if above := r.layer; strings.HasPrefix(object.APIVersion, "kustomize.toolkit.fluxcd.io/") {
+		r.layer = object.layer()
+		defer func() { r.layer = above }()
 	}
 	for _, folder := range folders {
 		at := clean(expand(folder, settings))
@@ -216,11 +205,10 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 	return nil
 }
 
-// sourceName is the name of the source that Flux syncs from.
-const sourceName = "flux-system"
-
-// variable is a use without a default, or an escaped one, as Flux reads it.
-var variable = regexp.MustCompile(`\$?\$\{([_A-Za-z][_A-Za-z0-9]*)\}`)
+const (
+	sourceName   = "flux-system"      // of the source that Flux syncs from
+	settingsName = "cluster-settings" // of the ConfigMap with the settings
+)
 
 // choice is a use of a setting, possibly with a default.
 var choice = regexp.MustCompile(`\$\{([_A-Za-z][_A-Za-z0-9]*)(?::?[=-]([^}]*))?\}`)
@@ -231,28 +219,6 @@ func expand(folder string, settings map[string]string) string {
 		match := choice.FindStringSubmatch(use)
 		return cmp.Or(settings[match[1]], match[2])
 	})
-}
-
-// scan adds the variables in keys and values of a document. Comments are not in what Flux substitutes.
-func (r *reader) scan(name string, node *yaml.Node) {
-	if node.Kind == yaml.ScalarNode {
-		line := node.Line
-		if node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
-			line++ // the text begins below its indicator
-		}
-		for _, match := range choice.FindAllStringSubmatch(node.Value, -1) {
-			r.used[match[1]] = true
-		}
-		for _, at := range variable.FindAllStringSubmatchIndex(node.Value, -1) {
-			if strings.HasPrefix(node.Value[at[0]:], "$$") {
-				continue
-			}
-			r.uses = append(r.uses, Use{File: name, Line: line + strings.Count(node.Value[:at[0]], "\n"), Key: node.Value[at[2]:at[3]]})
-		}
-	}
-	for _, child := range node.Content {
-		r.scan(name, child)
-	}
 }
 
 func clean(folder string) string {

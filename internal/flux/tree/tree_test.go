@@ -91,6 +91,7 @@ spec:
   sourceRef: {kind: GitRepository, name: flux-system}
   postBuild:
     substitute: {REPLICAS: "2"}
+    substituteFrom: [{kind: ConfigMap, name: cluster-settings}]
 `,
 		"apps/web/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -126,6 +127,16 @@ func TestCheck_ReportsFileLineKeyAndTheNearestDefinedKey(t *testing.T) {
 			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
 		{"{a: '${CLUSTER_NAME}'}", "{a: '${STORAGE}'}"}: "apps/shared/shared.yaml:2: ${STORAGE} is not defined, " +
 			"and Flux would write nothing in its place; add it to gitops.settings in the stack file",
+		{"name=${CLUSTER_NAME}", "name=${CLUSTER_NAM^^}"}: "apps/web/web.yaml:8: ${CLUSTER_NAM} is not defined, " +
+			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
+		{"name=${CLUSTER_NAME}", "name=${CLUSTER_NAME"}: "apps/web/web.yaml:7: Flux cannot read what follows a $ here: missing closing " +
+			"brace; write $$ for a $ of the text's own",
+		{"name: cluster-settings", "name: others"}: "apps/web/web.yaml:5: ${CLUSTER_NAME} is not defined, and Flux would write nothing " +
+			"in its place; add the ConfigMap cluster-settings to postBuild.substituteFrom of the Kustomization apps\n" +
+			"apps/web/web.yaml:8: ${CLUSTER_NAME} is not defined, and Flux would write nothing " +
+			"in its place; add the ConfigMap cluster-settings to postBuild.substituteFrom of the Kustomization apps\n" +
+			"apps/shared/shared.yaml:2: ${CLUSTER_NAME} is not defined, and Flux would write nothing " +
+			"in its place; add the ConfigMap cluster-settings to postBuild.substituteFrom of the Kustomization apps",
 		{"./apps/${KIND}", "./apps/${OTHER:=gone}"}: "clusters/infra/apps.yaml: Kustomization apps: its path apps/gone is not in the repository",
 	} {
 		assert.EqualError(t, Check(repository(edit[0], edit[1]), "./clusters/infra/", settings), want)
@@ -139,6 +150,23 @@ func TestCheck_LeavesAloneWhatIsNotSubstitutedAndATreeElsewhere(t *testing.T) {
 		"clusters/infra", settings))
 	assert.NoError(t, Check(repository("name: flux-system", "name: elsewhere"), "clusters/infra", settings), "another repository's folder")
 	assert.NoError(t, Check(repository(), "clusters/elsewhere", settings))
+}
+
+func TestCheckStack_WarnsOfASettingThatStaysAsItIsWritten(t *testing.T) {
+	manifests := withTree(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps}
+spec: {path: ./apps, sourceRef: {kind: GitRepository, name: flux-system}}
+`)
+	const script = "kind: ConfigMap\ndata:\n  a: ${HOME} ${CLUSTER_NAME} ${broken\n  b: ${CLUSTER_NAME}\n"
+	manifests["apps/script.yaml"] = &fstest.MapFile{Data: []byte(script)}
+	stack := given(t, nil)
+	advice, problems, err := CheckStack(manifests, stack)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	assert.EqualError(t, advice, "gitops.path: apps/script.yaml:4: ${CLUSTER_NAME} stays as it is: the Kustomization apps replaces nothing; "+
+		"if the setting is meant, give it postBuild.substituteFrom")
+	assert.NoError(t, Check(manifests, stack.GitOps.Path, stack.Settings()))
 }
 
 func TestCheckAll_ReadsWhatNoClusterApplies(t *testing.T) {

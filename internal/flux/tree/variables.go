@@ -1,0 +1,118 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/pkg/envsubst/parse"
+	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// Use is a place where a manifest uses a setting without giving a default.
+type Use struct {
+	File string // below the root of the repository
+	Line int    // from 1
+	Key  string
+
+	layer layer
+}
+
+// Undefined is a use of a setting that nobody defines.
+type Undefined struct {
+	Use
+	Remedy string
+}
+
+// Error returns the problem with its place and remedy.
+func (u Undefined) Error() string {
+	return fmt.Sprintf("%s:%d: ${%s} is not defined, and Flux would write nothing in its place; %s", u.File, u.Line, u.Key, u.Remedy)
+}
+
+// undefined returns an error for each use that finds no value. defined are the keys of the settings.
+func (r *reader) undefined(defined []string) error {
+	var problems []error
+	for _, use := range r.uses {
+		isSetting := slices.Contains(defined, use.Key)
+		remedy := "add it to gitops.settings in the stack file"
+		switch meant := cluster.Suggest(use.Key, defined); {
+		case r.own[use.Key], isSetting && !use.layer.without:
+			continue
+		case isSetting:
+			remedy = "add the ConfigMap " + settingsName + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
+		case meant != "":
+			remedy = "did you mean " + meant + "?"
+		}
+		problems = append(problems, Undefined{Use: use, Remedy: remedy})
+	}
+	return errors.Join(problems...)
+}
+
+// checkLiteral returns advice about settings that Flux would apply as they are written. Something else than a setting may be meant, such as
+// a variable of a script.
+func (r *reader) checkLiteral(settings map[string]string) (advice cluster.Problems) {
+	for _, use := range r.literal {
+		if settings[use.Key] != "" {
+			advice = append(advice, cluster.NewProblem("gitops.path", "if the setting is meant, give it postBuild.substituteFrom",
+				"%s:%d: ${%s} stays as it is: the Kustomization %s replaces nothing", use.File, use.Line, use.Key, use.layer.name))
+		}
+	}
+	return advice
+}
+
+// scan adds the variables in keys and values of a document, as Flux reads them. Comments are not in what Flux replaces.
+func (r *reader) scan(name string, node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && strings.Contains(node.Value, "$") {
+		r.text(name, node)
+	}
+	for _, child := range node.Content {
+		r.scan(name, child)
+	}
+}
+
+// text adds the variables in a key or a value.
+func (r *reader) text(name string, node *yaml.Node) {
+	line := node.Line
+	if node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		line++ // the text begins below its indicator
+	}
+	parsed, err := parse.Parse(node.Value)
+	if err != nil {
+		if !r.layer.nothing {
+			r.broken = append(r.broken, fmt.Errorf("%s:%d: Flux cannot read what follows a $ here: %w; write $$ for a $ of the text's own",
+				name, line, err))
+		}
+		return
+	}
+	from := 0 // where the search for the next variable begins
+	visit(parsed.Root, func(use *parse.FuncNode) {
+		at := from + max(0, strings.Index(node.Value[from:], "${"+use.Param))
+		from = at + 1
+		r.used[use.Param] = true
+		found := Use{name, line + strings.Count(node.Value[:at], "\n"), use.Param, r.layer}
+		switch hasDefault := strings.ContainsAny(use.Name, "=-+?"); {
+		case r.layer.nothing:
+			r.literal = append(r.literal, found)
+		case !hasDefault:
+			r.uses = append(r.uses, found)
+		}
+	})
+}
+
+// visit calls a function for each variable, in the order of the text.
+func visit(node parse.Node, each func(*parse.FuncNode)) {
+	switch node := node.(type) {
+	case *parse.ListNode:
+		for _, child := range node.Nodes {
+			visit(child, each)
+		}
+	case *parse.FuncNode:
+		each(node)
+		for _, argument := range node.Args {
+			visit(argument, each)
+		}
+	}
+}
