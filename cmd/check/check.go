@@ -2,8 +2,8 @@
 //
 // For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines, and as
 // warnings what should be changed.
-// It also compares several files with each other, checks that the manifests of gitops.path use only cluster settings that the stack
-// defines, and reads the files there of the components that Flux owns. The exit code is 0 if all files are valid, 1 if one is not, and 2
+// It also compares several files with each other, checks settings and variables with the manifests of gitops.path, and reads the files
+// there of the components that Flux owns. The exit code is 0 if all files are valid, 1 if one is not, and 2
 // if one cannot be read.
 package check
 

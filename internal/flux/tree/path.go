@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -32,7 +33,8 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 		return nil, nil, nil // Check says it
 	}
 	problems, err = reader.checkSettings(stack)
-	return append(reader.checkStorage(stack), reader.checkLiteral(stack.Settings())...), problems, err
+	advice = slices.Concat(reader.checkNeeds(stack), reader.checkStorage(stack), reader.checkLiteral(stack.Settings()))
+	return advice, problems, err
 }
 
 // folders returns the names of the folders in a folder; none if it does not exist.

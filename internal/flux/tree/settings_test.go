@@ -199,6 +199,38 @@ func TestCheckStack_WarnsOfStorageThatNothingBringsInTime(t *testing.T) {
 		"storage.drivers[0]: rook-ceph.rdb.csi.ceph.com comes with no manifest below gitops.path; did you mean rook-ceph.rbd.csi.ceph.com?")
 }
 
+func TestCheckStack_WarnsOfObjectsWhoseAPINothingBrings(t *testing.T) {
+	const issuer = "apiVersion: cert-manager.io/v1\nkind: ClusterIssuer\nmetadata: {name: cluster}\n"
+	const sealed = "---\napiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: key, namespace: web}\n"
+	const external = "---\napiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: key, namespace: web}\n" +
+		"spec: {secretStoreRef: {kind: ClusterSecretStore, name: onepassword}}\n"
+	const file = "kubernetes/clusters/infra/object.yaml"
+	bare := func(c *cluster.Cluster) { c.CertManager.Enabled, c.Providers = false, cluster.SecretProviders{} }
+	for manifest, want := range map[string]string{
+		issuer + sealed: "certManager.enabled: " + file + " declares a ClusterIssuer of cert-manager.io, which this stack does not have; " +
+			"set it to true, unless something else brings it\nsecrets.sealedSecrets: " + file + " declares a SealedSecret of bitnami.com, " +
+			"which this stack does not have; declare it, unless something else brings it",
+		issuer + "---\nkind: HelmRelease\nmetadata: {name: certificates}\nspec: {chart: {spec: {chart: cert-manager}}}\n":    "",
+		issuer + "---\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {group: cert-manager.io, names: {a: b}}\n": "",
+	} {
+		stack := given(t, nil)
+		bare(stack)
+		advice, _, err := CheckStack(withTree(t, manifest), stack)
+		require.NoError(t, err)
+		assert.Equal(t, want, advice.Error())
+	}
+	stack := given(t, nil)
+	require.NotNil(t, stack.Providers.OnePassword)
+	advice, _, err := CheckStack(withTree(t, external), stack)
+	require.NoError(t, err)
+	assert.EqualError(t, advice, "secrets.onepassword.namespaces: does not have web, where "+file+" declares the ExternalSecret key: the "+
+		"operator refuses it; add web")
+	stack.Providers.OnePassword.Namespaces = []string{"web"}
+	advice, _, err = CheckStack(withTree(t, external), stack)
+	require.NoError(t, err)
+	assert.Empty(t, advice)
+}
+
 func TestContains_NamesAFolderThatAppliesAnotherClusterToo(t *testing.T) {
 	repository := withTree(t, "kind: ConfigMap\n")
 	for paths, want := range map[[2]string]string{

@@ -41,7 +41,7 @@ type reader struct {
 	used       map[string]bool // variables with and without a default
 	own        map[string]bool // variables that the tree itself defines
 	layer      layer           // of the files that are being read
-	classes    []class
+	declared   []declared
 }
 
 func newReader(repository fs.FS) *reader {
@@ -116,9 +116,7 @@ func (r *reader) objects(name string) (objects []object, err error) {
 		if !object.unsubstituted() {
 			r.scan(name, &document)
 		}
-		if group, _, _ := strings.Cut(object.APIVersion, "/"); group == "storage.k8s.io" && object.Kind == "StorageClass" {
-			r.classes = append(r.classes, class{object.Metadata.Name, object.Provisioner, name})
-		}
+		r.declared = append(r.declared, declared{object, name})
 		for key := range object.Spec.PostBuild.Substitute {
 			r.own[key] = true
 		}
@@ -131,13 +129,16 @@ type object struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
 	Metadata   struct {
-		Name                string
+		Name, Namespace     string
 		Labels, Annotations map[string]string
 	}
 	Spec struct {
-		Path      string
-		SourceRef struct{ Name, Namespace string } `yaml:"sourceRef"`
-		PostBuild struct {
+		Path           string
+		SourceRef      struct{ Name, Namespace string }      `yaml:"sourceRef"`
+		SecretStoreRef struct{ Kind, Name string }           `yaml:"secretStoreRef"`
+		Group          string                                // of a CustomResourceDefinition
+		Chart          struct{ Spec struct{ Chart string } } // of a HelmRelease
+		PostBuild      struct {
 			Substitute     map[string]string
 			SubstituteFrom []struct{ Name string } `yaml:"substituteFrom"`
 		} `yaml:"postBuild"`
