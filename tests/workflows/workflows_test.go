@@ -79,8 +79,20 @@ type step struct {
 // workflow is what the tests read of a workflow of GitHub.
 type workflow struct {
 	Jobs map[string]struct {
+		If       string
 		Strategy struct{ Matrix struct{ Target []string } }
 		Steps    []step
+	}
+}
+
+func TestWorkflows_ThatAreForThisRepositoryRunInNoCopyOfIt(t *testing.T) {
+	for _, name := range []string{"test", "proofs", "release"} {
+		var w workflow
+		parse(t, ".github/workflows/"+name+".yaml", &w)
+		require.NotEmpty(t, w.Jobs, name)
+		for job, is := range w.Jobs {
+			assert.Equal(t, "github.repository == 'slipway-platform/slipway'", is.If, "%s: %s", name, job)
+		}
 	}
 }
 
