@@ -135,6 +135,8 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 			switch {
 			case slices.Contains(keys, near):
 				remedy = "remove it, or move its value to " + near
+			case belongsTo(path, key) != "" && syntax.Nearest(key, names, 1) == "":
+				remedy = "write it as " + belongsTo(path, key)
 			case secrecy.Mentioned(key) && near == "":
 				last := len(secretKeys) - 1
 				remedy = "revoke what it holds and remove it: the secrets are " + strings.Join(secretKeys[:last], ", ") + " and " +

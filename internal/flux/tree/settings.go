@@ -144,10 +144,8 @@ func (r *reader) checkSettings(stack *cluster.Cluster) (cluster.Problems, error)
 
 // because returns what gives a setting its value.
 func because(key, value string) string {
-	for _, setting := range cluster.Settings {
-		if setting.Key == key {
-			return setting.From + " needs it"
-		}
+	if from := follows(key); from != "" {
+		return from + " needs it"
 	}
 	return key + " is " + value
 }

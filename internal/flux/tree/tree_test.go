@@ -125,6 +125,8 @@ func TestCheck_ReportsFileLineKeyAndTheNearestDefinedKey(t *testing.T) {
 			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
 		{`"${CLUSTER_NAME}":`, `"${cluster_name}":`}: "apps/web/web.yaml:5: ${cluster_name} is not defined, " +
 			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
+		{"{a: '${CLUSTER_NAME}'}", "{a: '${BGP_ASN}'}"}: "apps/shared/shared.yaml:2: ${BGP_ASN} is not defined, " +
+			"and Flux would write nothing in its place; set network.loadBalancers.bgp.asn, which it follows",
 		{"{a: '${CLUSTER_NAME}'}", "{a: '${STORAGE}'}"}: "apps/shared/shared.yaml:2: ${STORAGE} is not defined, " +
 			"and Flux would write nothing in its place; add it to gitops.settings in the stack file",
 		{"name=${CLUSTER_NAME}", "name=${CLUSTER_NAM^^}"}: "apps/web/web.yaml:8: ${CLUSTER_NAM} is not defined, " +

@@ -43,12 +43,24 @@ func (r *reader) undefined(defined []string) error {
 			continue
 		case isSetting:
 			remedy = "add the ConfigMap " + settingsName + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
+		case follows(use.Key) != "":
+			remedy = "set " + follows(use.Key) + ", which it follows"
 		case meant != "":
 			remedy = "did you mean " + meant + "?"
 		}
 		problems = append(problems, Undefined{Use: use, Remedy: remedy})
 	}
 	return errors.Join(problems...)
+}
+
+// follows returns the key of the stack file that a setting follows; "" if it is none of the settings that do.
+func follows(key string) string {
+	for _, setting := range cluster.Settings {
+		if setting.Key == key {
+			return setting.From
+		}
+	}
+	return ""
 }
 
 // checkLiteral returns advice about settings that Flux would apply as they are written. Something else than a setting may be meant, such as
