@@ -22,16 +22,30 @@ func apps(t *testing.T, change func(*cluster.Cluster)) *cluster.Cluster {
 func TestMeet_RefusesPeersThatCannotFormAMesh(t *testing.T) {
 	for want, change := range map[string]func(*cluster.Cluster){
 		"": func(*cluster.Cluster) {},
-		"mesh.peers[0]: apps does not list this stack as its peer; add infra to mesh.peers of apps":        func(c *cluster.Cluster) { c.Mesh.Peers = nil },
-		"cluster.id: 1 is cluster.id of apps; pick another":                                                func(c *cluster.Cluster) { c.Identity.ID = 1 },
-		"cluster.name: infra is cluster.name of apps; pick another":                                        func(c *cluster.Cluster) { c.Identity.Name = "infra" },
-		"cilium.encryption: none is not that of its peer apps, which is wireguard; write the same in both": func(c *cluster.Cluster) { c.Cilium.Encryption = cluster.EncryptionWireGuard },
-		"network.ipv6: only one of infra and apps has it; declare it in both, or in none":                  func(c *cluster.Cluster) { c.Network.IPv6 = &cluster.IPv6{} },
+		"mesh.peers[0]: apps does not list this stack as its peer; add infra to mesh.peers of apps": func(c *cluster.Cluster) {
+			c.Mesh.Peers = nil
+		},
+		"cluster.id: 1 is cluster.id of apps; pick another": func(c *cluster.Cluster) {
+			c.Identity.ID = 1
+		},
+		"cluster.name: infra is cluster.name of apps; pick another": func(c *cluster.Cluster) {
+			c.Identity.Name = "infra"
+		},
+		"cilium.encryption: none is not that of its peer apps, which is wireguard; write the same in both": func(c *cluster.Cluster) {
+			c.Cilium.Encryption = cluster.EncryptionWireGuard
+		},
+		"network.ipv6: only one of infra and apps has it; declare it in both, or in none": func(c *cluster.Cluster) {
+			c.Network.IPv6 = &cluster.IPv6{}
+		},
 		"cilium.values.tunnelProtocol: vxlan is not that of its peer apps, which is geneve; write the same in both": func(c *cluster.Cluster) {
 			c.Cilium.Values = cluster.ChartValues(`{"tunnelProtocol":"geneve"}`)
 		},
-		"cilium.routing: tunnel is not that of its peer apps, which is native; write the same in both":         func(c *cluster.Cluster) { c.Cilium.Routing = cluster.RoutingNative },
-		"network.podCIDR: 10.244.0.0/16 overlaps network.podCIDR 10.244.0.0/16 of apps; pick a disjoint range": func(c *cluster.Cluster) { c.Network.PodCIDR = clusters.Infra(t).Network.PodCIDR },
+		"cilium.routing: tunnel is not that of its peer apps, which is native; write the same in both": func(c *cluster.Cluster) {
+			c.Cilium.Routing = cluster.RoutingNative
+		},
+		"network.podCIDR: 10.244.0.0/16 overlaps network.podCIDR 10.244.0.0/16 of apps; pick a disjoint range": func(c *cluster.Cluster) {
+			c.Network.PodCIDR = clusters.Infra(t).Network.PodCIDR
+		},
 	} {
 		infra := clusters.Infra(t)
 		infra.Mesh.Peers = []string{"apps"}

@@ -31,7 +31,8 @@ func (c snapshotBucketCheck) snapshotBucket() {
 	}
 	for _, one := range []NamedSecret{{snapshotAccessKey, c.SnapshotAccessKey}, {snapshotSecretKey, c.SnapshotSecretKey}} {
 		if !one.Secret.IsSet() {
-			c.Found(one.Key, "set it with: pulumi config set --secret slipway:"+one.Key, "is missing beside the other key of the bucket for snapshots")
+			c.Found(one.Key, "set it with: pulumi config set --secret slipway:"+one.Key,
+				"is missing beside the other key of the bucket for snapshots")
 		}
 	}
 	const remedy = "declare the bucket, or run: pulumi config rm slipway:" + snapshotAccessKey + ", and slipway:" + snapshotSecretKey

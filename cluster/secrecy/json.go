@@ -8,8 +8,8 @@ import (
 )
 
 // InJSON returns the dotted paths of the values in a JSON document that look like secrets, by their text or by the name of their key,
-// sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints. A reference to an environment
-// variable, $(NAME), is none.
+// sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints. A reference to an
+// environment variable, $(NAME), is none.
 func InJSON(document []byte) []string {
 	var tree any
 	if json.Unmarshal(document, &tree) != nil {
