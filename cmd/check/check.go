@@ -166,9 +166,6 @@ func (f *stackFile) checkTree(problems io.Writer) int {
 	if len(wrong) > 0 {
 		report(f.path, f.source, wrong, problems)
 	}
-	if err == nil && len(wrong) == 0 {
-		err = tree.Check(f.source.Tree, f.stack.GitOps.Path, f.stack.Settings())
-	}
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 	}

@@ -96,7 +96,7 @@ func TestConfigCheck_ChecksPathAndSettingsByTheTree(t *testing.T) {
 	assert.Equal(t, warning+"make it there, unless Flux syncs from another repository\n", problems)
 
 	write(t, file, "clusters/home/web.yaml", "kind: ConfigMap\n")
-	write(t, file, "settings.yaml", "SIZE: {quantity: true, default: 1Gi}\n")
+	write(t, file, "slipway-settings.yaml", "SIZE: {quantity: true, default: 1Gi}\n")
 	text := strings.Replace(fixtures.Get(fixtures.Minimal).Text, "  slipway:gitops:\n", "  slipway:gitops:\n    settings: {SIZE: 20GB}\n", 1)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	code, out, problems := checked(t, filepath.Dir(file), "home")
@@ -105,10 +105,10 @@ func TestConfigCheck_ChecksPathAndSettingsByTheTree(t *testing.T) {
 	assert.Equal(t, "Pulumi.home.yaml:34: gitops.settings.SIZE: 20GB is no quantity of Kubernetes; write it like 1Gi\n"+
 		"Pulumi.home.yaml: 1 problem\n", problems)
 
-	write(t, file, "settings.yaml", "SIZE: {quantity: yes please}\n")
+	write(t, file, "slipway-settings.yaml", "SIZE: {quantity: yes please}\n")
 	code, _, problems = checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, invalid, code)
-	assert.Contains(t, problems, "kubernetes/settings.yaml: ")
+	assert.Contains(t, problems, "kubernetes/slipway-settings.yaml: ")
 }
 
 func TestConfigCheck_NamesAFolderThatAppliesAnotherClusterToo(t *testing.T) {

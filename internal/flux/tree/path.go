@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// CheckStack checks gitops.path and gitops.settings with a checkout. A folder that is missing is no problem, because Flux may sync from
-// another repository: it is advice.
+// CheckStack checks a stack with the manifests of gitops.path. A folder that is missing is no problem, because Flux may sync from another
+// repository: it is advice. The error is what Check returns, unless there are problems with the settings, which are its cause then.
 func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems cluster.Problems, err error) {
 	const key = "gitops.path"
 	folder := clean(stack.GitOps.Path)
@@ -28,12 +28,15 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	case !info.IsDir():
 		return nil, cluster.Problems{cluster.NewProblem(key, "write "+path.Dir(folder), "%s is a file, and Flux reads a folder", folder)}, nil
 	}
-	reader := newReader(repository)
-	if reader.folder(folder, stack.Settings()) != nil {
-		return nil, nil, nil // Check says it
+	reader, settings := newReader(repository), stack.Settings()
+	if err := reader.folder(folder, settings); err != nil {
+		return nil, nil, err
 	}
 	problems, err = reader.checkSettings(stack)
-	advice = slices.Concat(reader.checkNeeds(stack), reader.checkStorage(stack), reader.checkLiteral(stack.Settings()))
+	if err == nil && len(problems) == 0 {
+		err = reader.variables(settings)
+	}
+	advice = slices.Concat(reader.checkNeeds(stack), reader.checkStorage(stack), reader.checkLiteral(settings))
 	return advice, problems, err
 }
 

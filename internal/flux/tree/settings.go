@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// SettingsFile is the name of the file with the settings of a tree: in a folder with manifests, or in one above it.
-const SettingsFile = "settings.yaml"
+// SettingsFile is the name of the file with the settings of a tree. It is in a folder above that of a cluster, where Flux does not read it.
+const SettingsFile = "slipway-settings.yaml"
 
 // Setting is what the file of a tree says of a setting that a stack file gives in gitops.settings.
 type Setting struct {
@@ -36,9 +36,11 @@ type Setting struct {
 	Needs map[string][]string
 }
 
-// Settings returns the settings of the tree to which a folder belongs: those of the nearest file. It is nil if there is no such file.
+// Settings returns the settings of the tree to which a folder belongs: those of the nearest file above it. It is nil if there is no such
+// file.
 func Settings(repository fs.FS, folder string) (map[string]Setting, error) {
-	for at := clean(folder); ; at = path.Dir(at) {
+	for at := clean(folder); at != "."; {
+		at = path.Dir(at)
 		name := path.Join(at, SettingsFile)
 		text, err := fs.ReadFile(repository, name)
 		switch {
@@ -46,10 +48,9 @@ func Settings(repository fs.FS, folder string) (map[string]Setting, error) {
 			return parseSettings(name, text)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
-		case at == ".":
-			return nil, nil
 		}
 	}
+	return nil, nil
 }
 
 func parseSettings(name string, text []byte) (map[string]Setting, error) {

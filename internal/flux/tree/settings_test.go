@@ -111,7 +111,7 @@ func withTree(t *testing.T, manifest string) fstest.MapFS {
 	text, err := os.ReadFile(filepath.Join(root, "kubernetes", SettingsFile))
 	require.NoError(t, err)
 	return fstest.MapFS{
-		"kubernetes/settings.yaml":                   {Data: text},
+		"kubernetes/slipway-settings.yaml":           {Data: text},
 		"kubernetes/clusters/infra/object.yaml":      {Data: []byte(manifest)},
 		"kubernetes/clusters/apps/object.yaml":       {Data: []byte("kind: ConfigMap\n")},
 		"kubernetes/clusters/all/kustomization.yaml": {Data: []byte("kind: Kustomization\nresources: [a]\n")},
@@ -254,16 +254,19 @@ func TestContains_NamesAFolderThatAppliesAnotherClusterToo(t *testing.T) {
 
 func TestSettings_OfAFileWithFaultsAreNone(t *testing.T) {
 	for text, want := range map[string]string{
-		"A: {form: nothing}":                          "settings.yaml: A: nothing is no form",
-		"A: {pattern: '('}":                           "settings.yaml: A: error parsing regexp",
-		"A: {choices: [a], default: b}":               "settings.yaml: A: b is not known",
-		"A: {quantity: true, example: 20GB}":          "settings.yaml: A: 20GB is no quantity of Kubernetes",
+		"A: {form: nothing}":                          "slipway-settings.yaml: A: nothing is no form",
+		"A: {pattern: '('}":                           "slipway-settings.yaml: A: error parsing regexp",
+		"A: {choices: [a], default: b}":               "slipway-settings.yaml: A: b is not known",
+		"A: {quantity: true, example: 20GB}":          "slipway-settings.yaml: A: 20GB is no quantity of Kubernetes",
 		"A: {typ: text}":                              "field typ not found",
-		"A: {pattern: '[0-9]+', default: x}\nB: {}\n": "settings.yaml: A: x has another form than the manifests take",
+		"A: {pattern: '[0-9]+', default: x}\nB: {}\n": "slipway-settings.yaml: A: x has another form than the manifests take",
 	} {
 		_, err := Settings(fstest.MapFS{SettingsFile: {Data: []byte(text)}}, "clusters/infra")
 		assert.ErrorContains(t, err, want)
 	}
+	own, err := Settings(fstest.MapFS{"clusters/infra/" + SettingsFile: {Data: []byte("A: {}")}}, "clusters/infra")
+	require.NoError(t, err)
+	assert.Nil(t, own, "Flux would read the file there")
 	none, err := Settings(fstest.MapFS{}, "clusters/infra")
 	require.NoError(t, err)
 	assert.Nil(t, none)

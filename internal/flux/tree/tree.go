@@ -1,4 +1,4 @@
-// Package tree reads the manifests that Flux applies, to check which cluster settings they use.
+// Package tree reads the manifests that Flux applies, to check them with the stack file: its path, its settings and what they rely on.
 package tree
 
 import (
@@ -28,7 +28,12 @@ func Check(repository fs.FS, folder string, settings map[string]string) error {
 	if err := reader.folder(clean(folder), settings); err != nil {
 		return err
 	}
-	return errors.Join(errors.Join(reader.broken...), reader.undefined(slices.Sorted(maps.Keys(settings))))
+	return reader.variables(settings)
+}
+
+// variables returns an error for each variable that Flux cannot read or that nobody defines.
+func (r *reader) variables(settings map[string]string) error {
+	return errors.Join(errors.Join(r.broken...), r.undefined(slices.Sorted(maps.Keys(settings))))
 }
 
 // reader reads manifests, each once.
