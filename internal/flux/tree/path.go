@@ -29,15 +29,16 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 		return nil, cluster.Problems{cluster.NewProblem(key, "write "+path.Dir(folder), "%s is a file, and Flux reads a folder", folder)}, nil
 	}
 	reader, settings := newReader(repository), stack.Settings()
-	if err := reader.folder(folder, settings); err != nil {
-		return nil, nil, err
-	}
-	problems, err = reader.checkSettings(stack)
-	if err == nil && len(problems) == 0 {
-		err = reader.variables(settings)
+	unread := reader.folder(folder, settings) // possibly for a setting in a path
+	problems, err = reader.checkSettings(stack, unread == nil)
+	switch {
+	case err != nil || len(problems) > 0:
+		return nil, problems, err
+	case unread != nil:
+		return nil, nil, unread
 	}
 	advice = slices.Concat(reader.checkNeeds(stack), reader.checkStorage(stack), reader.checkLiteral(settings))
-	return advice, problems, err
+	return advice, nil, reader.variables(settings)
 }
 
 // folders returns the names of the folders in a folder; none if it does not exist.

@@ -113,18 +113,19 @@ func (s Setting) example() string {
 }
 
 // checkSettings returns the problems of gitops.settings with the manifests that were read: values of another form than the tree gives
-// them, settings that a value of another one needs, and names that are misspelt. There are none if the tree has no file with its settings.
-func (r *reader) checkSettings(stack *cluster.Cluster) (cluster.Problems, error) {
+// them, settings that a value of another one needs, and, if all manifests were read, names that none of them uses and that are misspelt.
+// There are none if the tree has no file with its settings.
+func (r *reader) checkSettings(stack *cluster.Cluster, all bool) (cluster.Problems, error) {
 	known, err := Settings(r.repository, stack.GitOps.Path)
 	if err != nil || known == nil {
 		return nil, err
 	}
 	var findings cluster.Findings
-	given, all := stack.GitOps.Settings, stack.Settings()
+	given, values := stack.GitOps.Settings, stack.Settings()
 	at := func(key string) string { return cluster.KeyPath("gitops.settings", key) }
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		setting, is := known[key]
-		if !is && !r.used[key] {
+		if all && !is && !r.used[key] {
 			if meant := cluster.Suggest(key, slices.Sorted(maps.Keys(known))); meant != "" && given[meant] == "" {
 				findings.Found(at(key), "did you mean "+meant+"?", "is used by no manifest")
 			}
@@ -134,9 +135,9 @@ func (r *reader) checkSettings(stack *cluster.Cluster) (cluster.Problems, error)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(known)) {
-		for _, needed := range known[key].Needs[all[key]] {
-			if all[needed] == "" {
-				findings.Found(at(needed), "add it, such as "+known[needed].example(), "is missing, and %s", because(key, all[key]))
+		for _, needed := range known[key].Needs[values[key]] {
+			if values[needed] == "" {
+				findings.Found(at(needed), "add it, such as "+known[needed].example(), "is missing, and %s", because(key, values[key]))
 			}
 		}
 	}

@@ -149,6 +149,20 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 	}
 }
 
+func TestCheckStack_NamesTheSettingAndNotThePathThatItLeadsTo(t *testing.T) {
+	layer := `apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: external-dns}
+spec: {path: "./dns/${DNS:=none}", sourceRef: {kind: GitRepository, name: flux-system}}
+`
+	_, problems, err := CheckStack(withTree(t, layer), given(t, map[string]string{"DNS": "rfc2137", "OWN": "x"}))
+	require.NoError(t, err)
+	assert.EqualError(t, problems, "gitops.settings.DNS: rfc2137 is not known; did you mean rfc2136?")
+	_, problems, err = CheckStack(withTree(t, layer), given(t, nil))
+	assert.Empty(t, problems)
+	assert.ErrorContains(t, err, "Kustomization external-dns: its path dns/none is not in the repository")
+}
+
 func TestCheckStack_AsksForWhatScheduledSnapshotsNeed(t *testing.T) {
 	scheduled := func(c *cluster.Cluster) {
 		c.Lifecycle.Snapshots.Scheduled = true
