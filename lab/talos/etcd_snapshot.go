@@ -99,7 +99,7 @@ func (s *machinedServer) EtcdRecover(stream grpc.ClientStreamingServer[common.Da
 // recoverEtcd makes etcd's data from the uploaded snapshot, if Bootstrap has asked for that.
 func (b *boot) recoverEtcd(ctx context.Context) error {
 	b.site.mu.Lock()
-	from, snapshot, id := b.recovering, b.inst.recovery, b.cluster.newEtcdID()
+	from, snapshot, id, cfg := b.recovering, b.inst.recovery, b.cluster.newEtcdID(), b.config
 	b.recovering = nil
 	b.site.mu.Unlock()
 	if from == nil {
@@ -107,7 +107,7 @@ func (b *boot) recoverEtcd(ctx context.Context) error {
 	}
 	err := errors.New("error verifying snapshot: stat /var/lib/etcd.snapshot: no such file or directory")
 	if snapshot != nil {
-		err = b.site.cfg.Kubernetes.RecoverEtcd(ctx, id, snapshot, from.skipHashCheck)
+		err = b.site.cfg.Kubernetes.RecoverEtcd(ctx, id, cfg, snapshot, from.skipHashCheck)
 	}
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()

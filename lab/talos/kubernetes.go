@@ -17,7 +17,7 @@ type Kubernetes interface {
 	// address, and version what it runs of Talos. The context ends with the site.
 	StartControlPlane(ctx context.Context, id string, cfg config.Provider, version string, advertise netip.Addr) (ControlPlane, error)
 	// RecoverEtcd makes etcd's data for the id of a bootstrap from a snapshot, before StartControlPlane. Its errors are those of Talos.
-	RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error
+	RecoverEtcd(ctx context.Context, id string, cfg config.Provider, snapshot []byte, skipHashCheck bool) error
 	// Manifests returns the bootstrap manifests of a control plane's configuration: the objects in JSON's types, by the id
 	// that Talos gives to their manifest. downloaded is as for ApplyManifests. A manifest that cannot be read is in the
 	// error, and the others are returned.

@@ -114,7 +114,7 @@ func (f *fakeKubernetes) StartControlPlane(
 }
 
 // RecoverEtcd accepts what a fake control plane has written.
-func (f *fakeKubernetes) RecoverEtcd(_ context.Context, id string, snapshot []byte, _ bool) error {
+func (f *fakeKubernetes) RecoverEtcd(_ context.Context, id string, _ config.Provider, snapshot []byte, _ bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !strings.HasPrefix(string(snapshot), "data of ") {

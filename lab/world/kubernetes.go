@@ -25,7 +25,7 @@ type kubernetes struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster // by the id of the bootstrap
-	indices  map[string]int      // index of a cluster's loopback address, which stays the same, by the same id
+	indices  map[string]int      // index of a cluster's loopback address, by its cluster.id
 }
 
 // cluster is a Kubernetes cluster: its processes and its kubelets.
@@ -48,14 +48,14 @@ func (k *kubernetes) StartControlPlane(
 	w, name := k.world, cfg.Cluster().Name()
 	plane, err := kube.Start(ctx, kube.Options{
 		Name: name, Dir: filepath.Join(w.Home.Clusters(), id), Config: cfg, Talos: version, Advertise: advertise,
-		Loopback: k.loopback(id),
+		Loopback: k.loopback(cfg),
 		Binary:   w.Tools.Programs["kube"], Minors: w.Tools.minors(), Faults: w.faults, Processes: w.processes, Log: w.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
 	kubelets, err := kubelet.NewCluster(kubelet.Options{
-		Name: name, Dir: filepath.Join(w.Home.Clusters(), id, "pods"), Loopback: k.loopback(id), Endpoint: cfg.Cluster().Endpoint().String(),
+		Name: name, Dir: filepath.Join(w.Home.Clusters(), id, "pods"), Loopback: k.loopback(cfg), Endpoint: cfg.Cluster().Endpoint().String(),
 		ControlPlane: plane, Latency: w.Latency, Faults: w.faults, Addresses: w.link, Namespaces: w.link,
 		Workloads: w.workloads(), Processes: w.processes,
 		Log: w.Log,
@@ -72,15 +72,17 @@ func (k *kubernetes) StartControlPlane(
 }
 
 // RecoverEtcd implements talos.Kubernetes.
-func (k *kubernetes) RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error {
+func (k *kubernetes) RecoverEtcd(ctx context.Context, id string, cfg config.Provider, snapshot []byte, skipHashCheck bool) error {
 	w := k.world
-	return kube.RestoreEtcd(ctx, w.Tools.Programs["kube"], filepath.Join(w.Home.Clusters(), id), k.loopback(id), snapshot, skipHashCheck)
+	return kube.RestoreEtcd(ctx, w.Tools.Programs["kube"], filepath.Join(w.Home.Clusters(), id), k.loopback(cfg), snapshot, skipHashCheck)
 }
 
-// loopback is the address on which a cluster's processes listen. It is the same after a restart.
-func (k *kubernetes) loopback(id string) netip.Addr {
+// loopback is the address on which a cluster's processes listen. It is the same after a restart, and for a cluster that is restored: what a
+// snapshot holds names it, as the URLs of Flux's artifacts do, where a real cluster has the names of Services.
+func (k *kubernetes) loopback(cfg config.Provider) netip.Addr {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	id := cfg.Cluster().ID()
 	if _, known := k.indices[id]; !known {
 		k.indices[id] = len(k.indices) + 1
 	}
