@@ -118,20 +118,34 @@ func connects(l *lab) {
 	}
 	exported := l.secret("pulumi", "--non-interactive", "stack", "export", "--show-secrets", "--stack", "infra")
 	require.NoError(l.t, json.Unmarshal([]byte(exported), &state))
-	var client struct{ CACertificate, ClientCertificate, ClientKey string }
+	var client struct{ CACertificate, ClientCertificate, ClientKey json.RawMessage }
 	for _, r := range state.Deployment.Resources {
 		if strings.Contains(r.URN, "::talos-secrets") { // the last one is of the newest CA
 			require.NoError(l.t, json.Unmarshal([]byte(r.Outputs.ClientConfiguration.Plaintext), &client))
 		}
 	}
 	config, err := json.Marshal(map[string]any{"context": "infra", "contexts": map[string]any{"infra": map[string]any{
-		"endpoints": []string{realNode}, "ca": client.CACertificate, "crt": client.ClientCertificate, "key": client.ClientKey,
+		"endpoints": []string{realNode}, "ca": l.revealed(client.CACertificate), "crt": l.revealed(client.ClientCertificate),
+		"key": l.revealed(client.ClientKey),
 	}}})
 	require.NoError(l.t, err)
 	file := filepath.Join(l.t.TempDir(), "talosconfig")
 	require.NoError(l.t, os.WriteFile(file, config, 0o600))
 	l.in("talosctl", "config", "merge", file)
 	l.onNode(realNode, "kubeconfig", "--force-context-name=admin@infra", "--force")
+}
+
+// revealed returns a text of an exported state, which may be a secret within a secret.
+func (l *lab) revealed(value json.RawMessage) string {
+	l.t.Helper()
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	var secret struct{ Plaintext string }
+	require.NoError(l.t, json.Unmarshal(value, &secret))
+	require.NotEmpty(l.t, secret.Plaintext)
+	return l.revealed(json.RawMessage(secret.Plaintext))
 }
 
 // changesNothingReally previews: resources that are there stay the same. A refresh finds no other values.
