@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 const (
@@ -19,7 +20,9 @@ const (
 
 // rollout is how far a workload is rolled out.
 type rollout struct {
-	missing   string    // what is missing until it is done; "" if nothing is
+	missing   string    // what is missing until all pods are of the newest version; "" if nothing is
+	available int32     // pods that are available
+	wanted    int32     // pods that are declared
 	restarted time.Time // time of the last restart that its template names; zero without one
 }
 
@@ -171,25 +174,34 @@ func (j kubernetesCA) lookAtPods(ctx context.Context, trusted []string) (stale [
 	return stale, roots, ""
 }
 
-// restart replaces the pods of a workload, and waits until none of the former ones is left.
+// restart replaces the pods of a workload, and waits until none of the former ones is left, and as many are available as before: what a
+// strategy allows to be away, such as a monitor of Ceph, must not be away together with the next workload's. A workload that was not
+// available before need not be now.
 func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Workload, roots []Root) error {
+	if err := j.awaitStorage(ctx, workload); err != nil {
+		return err
+	}
 	at := slices.IndexFunc(roots, func(root Root) bool { return root.Namespace == workload.Namespace })
 	since := roots[at].Since
 	j.Say("restarts %s: its pods may not trust both CAs", workload)
-	restarted := false
+	var before *rollout
 	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
-		if !restarted {
+		now, err := j.kubernetes.Rollout(ctx, workload)
+		if err == nil && before == nil {
 			if err := j.kubernetes.Restart(ctx, workload, since); err != nil {
 				return "it cannot be restarted: " + err.Error(), nil
 			}
-			restarted = true
+			was := now
+			before = &was
+			now, err = j.kubernetes.Rollout(ctx, workload)
 		}
-		now, err := j.kubernetes.Rollout(ctx, workload)
 		switch {
 		case err != nil:
 			return "the Kubernetes API does not answer: " + err.Error(), nil
 		case now.missing != "":
 			return now.missing, nil
+		case now.available < min(before.available, now.wanted):
+			return fmt.Sprintf("%d of its pods are available, and %d were before", now.available, before.available), nil
 		}
 		stale, _, missing := j.lookAtPods(ctx, trusted)
 		for _, pod := range stale {
@@ -207,6 +219,24 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 		j.report.Restarted = append(j.report.Restarted, workload.String())
 	}
 	return err
+}
+
+// awaitStorage waits until the checks of the stack file hold, that of Ceph among them, before a monitor or a disk of Ceph is restarted: each
+// is a Deployment of its own, so that no strategy of one knows of the others.
+func (j kubernetesCA) awaitStorage(ctx context.Context, workload Workload) error {
+	if !workload.keepsCeph() || len(j.Checks) == 0 {
+		return nil
+	}
+	wait := probe.Wait{Limit: turn.SpareTimeout + j.Settle.Duration, Stable: j.Settle.Duration, Say: j.Say}
+	return wait.Until(ctx, "the checks before "+workload.String()+" is restarted", func(ctx context.Context) (string, error) {
+		return j.unmet(ctx), nil
+	})
+}
+
+// keepsCeph reports whether Ceph may lose its quorum, or a copy of something, while the workload restarts.
+func (w Workload) keepsCeph() bool {
+	return w.Namespace == cluster.RookNamespace &&
+		(strings.HasPrefix(w.Name, "rook-ceph-mon-") || strings.HasPrefix(w.Name, "rook-ceph-osd-"))
 }
 
 // errTakenBack is the error of a workload whose owner, such as an operator, removes what it does not know from the template.

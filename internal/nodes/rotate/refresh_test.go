@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// pods is a fake with a Kubernetes API, whose kube-controller-manager leads on cp-1, and with kubelets. It does not model rollouts that
-// take their time. After each change of a node it checks that no pod and no worker has lost the API.
+// pods is a fake with a Kubernetes API, whose kube-controller-manager leads on cp-1, and with kubelets. A restart replaces all pods of a
+// workload at once. After each change of a node it checks that no pod and no worker has lost the API.
 type pods struct {
 	*fake
 	t       *testing.T
@@ -26,6 +27,7 @@ type pods struct {
 	kubelet map[string]string // authority of each kubelet's client certificate
 
 	stuck     bool                         // no pod is ever replaced
+	starts    time.Duration                // how long a new pod is not available
 	onPods    func()                       // before pods are listed
 	onRelease func(namespace string) error // its error is the API's answer
 	takenBack bool                         // an owner of workloads removes restarts from their templates
@@ -157,8 +159,20 @@ func (p *pods) Rollout(_ context.Context, workload Workload) (rollout, error) {
 	if p.takenBack {
 		return rollout{}, nil
 	}
-	return rollout{restarted: p.roots[workload.Namespace].Since}, nil
+	now := rollout{restarted: p.roots[workload.Namespace].Since}
+	for _, one := range p.running {
+		if one.Workload == workload {
+			now.wanted++
+			if p.available(one) {
+				now.available++
+			}
+		}
+	}
+	return now, nil
 }
+
+// available reports whether a pod has run for long enough.
+func (p *pods) available(one *pod) bool { return time.Since(one.Created) >= p.starts }
 
 // changes returns the log with neighbours in order that come in any order.
 func (p *pods) changes() string {
@@ -371,4 +385,76 @@ func TestRun_OfKubernetesReleasesWhatAnotherGenerationHasKept(t *testing.T) {
 	_, _, err := rotated(t, s, p)
 	require.NoError(t, err)
 	assert.Equal(t, "releases default", p.log[0])
+}
+
+// withCeph adds three monitors and three disks of Ceph, with the check of a provider's stack file. It fails while one
+// is away, and for as long afterwards as Rook's word may be old.
+func (p *pods) withCeph(s *Spec, stale time.Duration) (away func() int) {
+	p.roots["rook-ceph"] = &Root{Namespace: "rook-ceph", UID: "1", Certificates: p.certificates[:1]}
+	for _, name := range []string{"mon-a", "mon-b", "mon-c", "osd-0", "osd-1", "osd-2"} {
+		p.add("rook-ceph", name, Workload{Kind: "Deployment", Namespace: "rook-ceph", Name: "rook-ceph-" + name})
+	}
+	s.Checks, s.Settle = []cluster.Check{{Name: "Ceph has all copies, disks and monitors"}}, cluster.Duration{Duration: stale}
+	away = func() (count int) {
+		for _, one := range p.running {
+			if one.Namespace == "rook-ceph" && !p.available(one) {
+				count++
+			}
+		}
+		return count
+	}
+	var last time.Time
+	p.unmet = func() string {
+		if away() > 0 {
+			last = time.Now()
+		}
+		if time.Since(last) < stale {
+			return "MON_DOWN"
+		}
+		return ""
+	}
+	return away
+}
+
+func TestRun_OfKubernetesRestartsOneMonitorOrDiskOfCephAfterTheOther(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.starts = 40 * time.Second
+	away, most := p.withCeph(s, 75*time.Second), 0
+	p.onPods = func() { most = max(most, away()) }
+	report, _, err := rotated(t, s, p)
+	require.NoError(t, err)
+	assert.Contains(t, report.Restarted, "Deployment rook-ceph/rook-ceph-osd-2")
+	assert.LessOrEqual(t, most, 1, "monitors and disks that were away at once")
+}
+
+func TestRun_OfKubernetesRestartsNoMonitorWhileAnotherIsAway(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.withCeph(s, 75*time.Second)
+	p.unmet = func() string { // from the restarts on, as after a run that was interrupted in them
+		if p.roots["rook-ceph"].Kept {
+			return "MON_DOWN"
+		}
+		return ""
+	}
+	_, _, err := rotated(t, s, p)
+	require.ErrorContains(t, err, "the checks before Deployment rook-ceph/rook-ceph-mon-a is restarted: gave up after")
+	assert.NotContains(t, p.changes(), "rook-ceph-mon")
+}
+
+func TestRun_OfKubernetesDoesNotWaitForAWorkloadThatWasNotAvailable(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.starts = 24 * time.Hour // those of the fake were created long ago; none of the new ones becomes available
+	for _, one := range p.running {
+		one.Created = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // when synctest begins
+	}
+	_, _, err := rotated(t, s, p)
+	require.NoError(t, err)
+
+	p = withPods(t, s)
+	p.starts = 24 * time.Hour
+	_, _, err = rotated(t, s, p)
+	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: 0 of its pods are available, and 1 were before)")
 }

@@ -90,7 +90,8 @@ const (
 
 func ofDeployment(one *appsv1.Deployment) restartable {
 	s := one.Status
-	r := of(one.Spec.Template, one.Generation, s.ObservedGeneration, replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas)
+	r := of(one.Spec.Template, one.Generation, s.ObservedGeneration,
+		counts{replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas, s.AvailableReplicas})
 	if one.Spec.Paused {
 		r.problem = "that is paused"
 	}
@@ -99,8 +100,8 @@ func ofDeployment(one *appsv1.Deployment) restartable {
 
 func ofDaemonSet(one *appsv1.DaemonSet) restartable {
 	s := one.Status
-	r := of(one.Spec.Template, one.Generation,
-		s.ObservedGeneration, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.CurrentNumberScheduled)
+	r := of(one.Spec.Template, one.Generation, s.ObservedGeneration,
+		counts{s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.CurrentNumberScheduled, s.NumberAvailable})
 	if one.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
 		r.problem = onDelete
 	}
@@ -109,7 +110,8 @@ func ofDaemonSet(one *appsv1.DaemonSet) restartable {
 
 func ofStatefulSet(one *appsv1.StatefulSet) restartable {
 	s := one.Status
-	r := of(one.Spec.Template, one.Generation, s.ObservedGeneration, replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas)
+	r := of(one.Spec.Template, one.Generation, s.ObservedGeneration,
+		counts{replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas, s.AvailableReplicas})
 	switch rolling := one.Spec.UpdateStrategy.RollingUpdate; {
 	case one.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		r.problem = onDelete
@@ -120,10 +122,23 @@ func ofStatefulSet(one *appsv1.StatefulSet) restartable {
 }
 
 // of returns how far a workload is rolled out.
-func of(template corev1.PodTemplateSpec, generation, observed int64, wanted, updated, all int32) restartable {
-	return restartable{rollout: rollout{
-		missing: unfinished(generation, observed, wanted, updated, all), restarted: restartOf(template.Annotations),
-	}}
+func of(template corev1.PodTemplateSpec, generation, observed int64, pods counts) restartable {
+	r := rollout{missing: pods.unfinished(), available: pods.available, wanted: pods.wanted, restarted: restartOf(template.Annotations)}
+	if observed < generation {
+		r.missing = "its controller has not seen the change"
+	}
+	return restartable{rollout: r}
+}
+
+// counts are numbers of a workload's pods.
+type counts struct{ wanted, updated, all, available int32 }
+
+// unfinished says what is missing until all pods are of the newest version.
+func (c counts) unfinished() string {
+	if c.updated < c.wanted || c.all > c.updated {
+		return fmt.Sprintf("%d of %d pods are new ones", c.updated, max(c.wanted, c.all))
+	}
+	return ""
 }
 
 // workloads returns the workloads of a kind.
@@ -169,18 +184,6 @@ func replicas(declared *int32) int32 {
 		return 1
 	}
 	return *declared
-}
-
-// unfinished says what is missing until all pods are of the newest version. It does not ask whether they are Ready: a pod that was not
-// Ready before need not be now, and workloads keep to their own limits.
-func unfinished(generation, observed int64, wanted, updated, all int32) string {
-	switch {
-	case observed < generation:
-		return "its controller has not seen the change"
-	case updated < wanted || all > updated:
-		return fmt.Sprintf("%d of %d pods are new ones", updated, max(wanted, all))
-	}
-	return ""
 }
 
 // Pods implements kubernetes.

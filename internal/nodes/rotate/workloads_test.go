@@ -94,9 +94,12 @@ func TestReadsRootCA_LooksAtTheVolumes(t *testing.T) {
 	}
 }
 
-func TestUnfinished_CountsNewPods(t *testing.T) {
-	assert.Equal(t, "its controller has not seen the change", unfinished(3, 2, 1, 1, 1))
-	assert.Equal(t, "1 of 3 pods are new ones", unfinished(3, 3, 3, 1, 3))
-	assert.Equal(t, "3 of 4 pods are new ones", unfinished(3, 3, 3, 3, 4))
-	assert.Empty(t, unfinished(3, 3, 3, 3, 3))
+func TestWorkloads_CountNewPods(t *testing.T) {
+	missing := func(generation, observed int64, pods counts) string {
+		return of(corev1.PodTemplateSpec{}, generation, observed, pods).missing
+	}
+	assert.Equal(t, "its controller has not seen the change", missing(3, 2, counts{1, 1, 1, 1}))
+	assert.Equal(t, "1 of 3 pods are new ones", missing(3, 3, counts{3, 1, 3, 3}))
+	assert.Equal(t, "3 of 4 pods are new ones", missing(3, 3, counts{3, 3, 4, 3}))
+	assert.Empty(t, missing(3, 3, counts{3, 3, 3, 0}), "whether they are available is asked by comparison")
 }
