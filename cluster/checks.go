@@ -10,7 +10,7 @@ type Check struct {
 	// The objects that the expression judges, each by itself.
 	Objects CheckedObjects `json:"objects" config:"required"`
 	// CEL expression about an object, that is true if all is well. A field that may be missing is written as in
-	// `object.?status.?phase.orValue('')`.
+	// `object.?status.?phase.orValue('')`. `now` is the time at which the object was read.
 	Expression string `json:"expression" config:"required" form:"cel-expression" example:"object.status.readyInstances == object.spec.instances"`
 	// What to say, and what to do, if the check fails.
 	Message string `json:"message" form:"sentence" example:"see the runbook of the databases, and ask in #databases"`
@@ -19,9 +19,15 @@ type Check struct {
 // TurnChecks are what must hold before and after each turn of a node, in the specs of the runs of the probe.
 type TurnChecks struct {
 	Checks []Check `json:"checks,omitempty"`
+	// What must hold instead before a node is removed that is sick, or lost: the others may fail because of it.
+	Leaving []Check `json:"leaving,omitempty"`
 	// How long the checks must hold without a break after a turn that interrupts pods, and before a removal: as long as what they judge may
 	// be out of date.
 	Settle Duration `json:"settle,omitzero"`
+	// Names of the nodes with disks of the shared storage. One after the other takes its turn.
+	Storage []string `json:"storage,omitempty"`
+	// Whether the storage keeps one copy, so that what is on a node's disks is lost with the node.
+	OneCopy bool `json:"oneCopy,omitempty"`
 }
 
 // CheckedObjects are objects of one kind. Secrets cannot be checked: nothing that `up` reports may depend on their contents.

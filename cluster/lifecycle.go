@@ -15,6 +15,7 @@ type Lifecycle struct {
 	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.
 	AllowEvenControlPlanes bool `json:"allowEvenControlPlanes" example:"true"`
 	// Change and remove nodes of a storage provider although Ceph lacks copies, a disk or a monitor: to replace the node that is the reason.
+	// A node that is removed with the only copy of something takes it along.
 	AllowDegradedStorage bool `json:"allowDegradedStorage" example:"true"`
 	// Time before which no node may have booted. `up` reboots each that has, in its turn: declare the present time to reboot all nodes.
 	BootedSince string `json:"bootedSince" form:"time" example:"\"2026-11-26T10:00:00Z\""`

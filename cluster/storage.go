@@ -58,13 +58,25 @@ const storageToken = "onepasswordStorageToken" //nolint:gosec // the name of a s
 
 // cephIsWhole is the check before and after each turn on a provider of storage: the next node that goes away must not take the last copy of
 // something. Warnings that say nothing of copies do not count, such as a late scrub.
-var cephIsWhole = Check{
-	Name:    "Ceph has all copies, disks and monitors",
-	Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: RookNamespace, Name: "rook-ceph"},
-	Expression: `!object.?status.?ceph.?details.orValue({}).exists(code, code in ['PG_AVAILABILITY', 'PG_DEGRADED', 'PG_DAMAGED', ` +
-		`'OBJECT_UNFOUND', 'OSD_DOWN', 'OSD_HOST_DOWN', 'MON_DOWN', 'error'])`,
-	Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing; to replace the node that is the reason, set " +
-		"lifecycle.allowDegradedStorage: true",
+var cephIsWhole = cephSays("Ceph has all copies, disks and monitors",
+	"'PG_AVAILABILITY', 'PG_DEGRADED', 'PG_DAMAGED', 'OBJECT_UNFOUND', 'OSD_DOWN', 'OSD_HOST_DOWN', 'MON_DOWN', 'error'",
+	"to replace the node that is the reason, set lifecycle.allowDegradedStorage: true")
+
+// cephServes is the check before a node is removed that is sick or lost. Its own disks and monitor may be what is missing: that much the
+// others bear. What nobody has without it may be on its disks alone, which the removal deletes. If no monitor answers, Rook writes error.
+var cephServes = cephSays("Ceph serves all data without the node", "'PG_AVAILABILITY', 'PG_DAMAGED', 'OBJECT_UNFOUND', 'error'",
+	"the node's disks may have the only copy; to remove the node with them, set lifecycle.allowDegradedStorage: true")
+
+// cephSays returns the check that Ceph has none of some health codes, by a word of Rook's that is not old: while its operator starts or
+// waits, it leaves the status as it was (pkg/operator/ceph/cluster/cephstatus.go).
+func cephSays(name, codes, message string) Check {
+	return Check{
+		Name:    name,
+		Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: RookNamespace, Name: "rook-ceph"},
+		Expression: "!object.?status.?ceph.hasValue() || (!object.status.ceph.?details.orValue({}).exists(code, code in [" + codes + "]) && " +
+			"timestamp(object.status.ceph.lastChecked) > now - duration('3m'))",
+		Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing, and when Rook last asked; " + message,
+	}
 }
 
 // cephStatusAge is how old Rook's word about Ceph may be: it asks once a minute, and Ceph's answer may take some seconds
@@ -76,7 +88,14 @@ func (c *Cluster) TurnChecks() TurnChecks {
 	if c.Storage.Role != StorageProvider || c.Lifecycle.AllowDegradedStorage {
 		return TurnChecks{Checks: c.Checks}
 	}
-	return TurnChecks{Checks: append(slices.Clone(c.Checks), cephIsWhole), Settle: Duration{cephStatusAge}}
+	checks := TurnChecks{
+		Checks: append(slices.Clone(c.Checks), cephIsWhole), Leaving: []Check{cephServes}, Settle: Duration{cephStatusAge},
+		OneCopy: c.Storage.Replicas != nil && *c.Storage.Replicas == 1,
+	}
+	for _, machine := range c.StorageMachines() {
+		checks.Storage = append(checks.Storage, machine.Name)
+	}
+	return checks
 }
 
 // RookNamespace is the namespace of Ceph's operator and of all that the storage needs.

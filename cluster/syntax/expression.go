@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
@@ -16,13 +17,13 @@ import (
 // expressionCost is the limit of one evaluation, as of an expression in Kubernetes' own API: some tenths of a second.
 const expressionCost = 1_000_000
 
-// Expression is a CEL expression about an object of Kubernetes, which it knows as `object`.
+// Expression is a CEL expression about an object of Kubernetes, which it knows as `object`. `now` is the time at which the object was read.
 type Expression struct{ program cel.Program }
 
 // environment is what expressions may use: CEL's standard library, with functions for texts, lists, sets and fields that may be missing.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
-		cel.Variable("object", cel.DynType), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
+		cel.Variable("object", cel.DynType), cel.Variable("now", cel.TimestampType), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
 		ext.Strings(), ext.Lists(), ext.Sets(),
 	)
 })
@@ -51,7 +52,7 @@ func CompileExpression(text string) (*Expression, error) {
 
 // Holds reports whether the expression is true of an object.
 func (e *Expression) Holds(ctx context.Context, object map[string]any) (bool, error) {
-	value, _, err := e.program.ContextEval(ctx, map[string]any{"object": object})
+	value, _, err := e.program.ContextEval(ctx, map[string]any{"object": object, "now": time.Now()})
 	if err != nil {
 		return false, errors.New(oneLine(err.Error()))
 	}

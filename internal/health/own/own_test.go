@@ -2,6 +2,7 @@ package own
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,24 +84,32 @@ func TestTurnChecks_AProviderOfStorageChangesNoNodeWhileCephLacksCopies(t *testi
 	declared := &cluster.Cluster{Checks: []cluster.Check{databases}}
 	assert.Equal(t, cluster.TurnChecks{Checks: declared.Checks}, declared.TurnChecks())
 	declared.Storage.Role = cluster.StorageProvider
-	checks := declared.TurnChecks().Checks
-	require.Len(t, checks, 2)
-	assert.Greater(t, declared.TurnChecks().Settle.Duration, time.Minute, "Rook asks Ceph once a minute")
-	expression, err := checks[1].Compile()
-	require.NoError(t, err)
-	for text, whole := range map[string]bool{
-		`{}`:                                   true,
-		`{"status": {"phase": "Progressing"}}`: true,
-		`{"status": {"ceph": {"health": "HEALTH_OK", "details": {}}}}`:                                         true,
-		`{"status": {"ceph": {"health": "HEALTH_WARN", "details": {"PG_NOT_SCRUBBED": {"severity": "x"}}}}}`:   true,
-		`{"status": {"ceph": {"health": "HEALTH_WARN", "details": {"PG_DEGRADED": {"severity": "x"}}}}}`:       false,
-		`{"status": {"ceph": {"health": "HEALTH_WARN", "details": {"A": {}, "MON_DOWN": {"severity": "x"}}}}}`: false,
-		`{"status": {"ceph": {"health": "HEALTH_ERR", "details": {"error": {"message": "timed out"}}}}}`:       false,
+	checks := declared.TurnChecks()
+	require.Len(t, checks.Checks, 2)
+	require.Len(t, checks.Leaving, 1)
+	assert.Greater(t, checks.Settle.Duration, time.Minute, "Rook asks Ceph once a minute")
+	for text, holds := range map[string]struct{ whole, leaving bool }{
+		`{}`:                                   {true, true},
+		`{"status": {"phase": "Progressing"}}`: {true, true},
+		`{"status": {"ceph": {"health": "HEALTH_OK", "details": {}, "lastChecked": "NOW"}}}`:                  {true, true},
+		`{"status": {"ceph": {"health": "HEALTH_OK", "lastChecked": "NOW"}}}`:                                 {true, true},
+		`{"status": {"ceph": {"details": {"PG_NOT_SCRUBBED": {"severity": "x"}}, "lastChecked": "NOW"}}}`:     {true, true},
+		`{"status": {"ceph": {"details": {"PG_DEGRADED": {}, "OSD_DOWN": {}}, "lastChecked": "NOW"}}}`:        {false, true},
+		`{"status": {"ceph": {"details": {"A": {}, "MON_DOWN": {"severity": "x"}}, "lastChecked": "NOW"}}}`:   {false, true},
+		`{"status": {"ceph": {"details": {"PG_AVAILABILITY": {}}, "lastChecked": "NOW"}}}`:                    {false, false},
+		`{"status": {"ceph": {"details": {"error": {"message": "timed out"}}, "lastChecked": "NOW"}}}`:        {false, false},
+		`{"status": {"ceph": {"health": "HEALTH_OK", "details": {}, "lastChecked": "2026-01-02T03:04:05Z"}}}`: {false, false},
+		`{"status": {"ceph": {"health": "HEALTH_OK", "details": {}}}}`:                                        {false, false},
 	} {
 		var object unstructured.Unstructured
+		text = strings.ReplaceAll(text, "NOW", time.Now().UTC().Add(-time.Minute).Format(time.RFC3339))
 		require.NoError(t, json.Unmarshal([]byte(text), &object.Object))
-		seen := See(t.Context(), expression, &object)
-		assert.Equal(t, whole, seen.Holds, "%s: %s", text, seen.Reason(checks[1]))
+		for check, holds := range map[*cluster.Check]bool{&checks.Checks[1]: holds.whole, &checks.Leaving[0]: holds.leaving} {
+			expression, err := check.Compile()
+			require.NoError(t, err)
+			seen := See(t.Context(), expression, &object)
+			assert.Equal(t, holds, seen.Holds, "%s: %s: %s", check.Name, text, seen.Reason(*check))
+		}
 	}
 	declared.Lifecycle.AllowDegradedStorage = true
 	assert.Equal(t, cluster.TurnChecks{Checks: declared.Checks}, declared.TurnChecks())

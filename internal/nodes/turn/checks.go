@@ -3,29 +3,39 @@ package turn
 import (
 	"context"
 	"fmt"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
-// unmet returns which check of the stack file fails; "" if none.
-func (e *Engine) unmet(ctx context.Context) string {
-	if len(e.Checks) == 0 {
+// unmet returns which of the checks fails; "" if none.
+func (e *Engine) unmet(ctx context.Context, checks []cluster.Check) string {
+	if len(checks) == 0 {
 		return ""
 	}
-	missing, err := e.Cluster.Unmet(ctx, e.Checks)
+	missing, err := e.Cluster.Unmet(ctx, checks)
 	if err != nil {
 		return "the checks of the stack file cannot be read: " + err.Error()
 	}
 	return missing
 }
 
-// forbids returns which check of the stack file keeps a node from its turn; "" if none. A node that is sick itself is changed all the same:
-// that may be what fixes the cluster. A check may fail because of the nodes that are in their turns: then the wait lasts as long as those.
-func (e *Engine) forbids(ctx context.Context, node Node) (missing string, err error) {
-	missing = e.unmet(ctx)
-	if missing == "" {
+// forbids returns which check keeps a node from its turn; "" if none. A node that is sick itself is changed all the same: that may be what
+// fixes the cluster. It is removed if what it leaves behind holds. A check may fail because of the nodes that are in their turns: then the
+// wait lasts as long as those.
+func (e *Engine) forbids(ctx context.Context, c Change) (missing string, err error) {
+	if c.Awaits == Nothing && !c.Leaves {
 		return "", nil
 	}
-	if machine, err := e.Cluster.Machine(ctx, node); err != nil || machine.Problem() != "" {
+	if missing = e.unmet(ctx, e.Checks); missing == "" {
 		return "", nil
+	}
+	if c.Awaits == Nothing || e.sickItself(ctx, c.Node) {
+		if !c.Leaves {
+			return "", nil
+		}
+		if missing = e.unmet(ctx, e.Leaving); missing == "" {
+			return "", nil
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -36,6 +46,12 @@ func (e *Engine) forbids(ctx context.Context, node Node) (missing string, err er
 	return missing, nil
 }
 
+// sickItself reports whether a node does not answer, or says that it is not well.
+func (e *Engine) sickItself(ctx context.Context, node Node) bool {
+	machine, err := e.Cluster.Machine(ctx, node)
+	return err != nil || machine.Problem() != ""
+}
+
 // awaitChecks waits until the checks of the stack file hold again after the turn of a node.
 func (e *Engine) awaitChecks(ctx context.Context, of Change) error {
 	node, stable := of.Node, StableFor
@@ -43,7 +59,7 @@ func (e *Engine) awaitChecks(ctx context.Context, of Change) error {
 		stable = max(stable, e.Settle.Duration)
 	}
 	err := e.Until(ctx, e.ReturnTimeout.Duration+stable, stable, "the checks after "+node.Name, func(ctx context.Context) (string, error) {
-		return e.unmet(ctx), nil
+		return e.unmet(ctx, e.Checks), nil
 	})
 	if err != nil {
 		return fmt.Errorf("%s is back, but not all is well with it: %w; no other node is changed. Fix it, and run up again", node.Name, err)

@@ -63,8 +63,8 @@ func (e *Engine) look(ctx context.Context, c Change) (missing string, err error)
 	default:
 		missing, err = e.spareWorker(ctx, node)
 	}
-	if missing == "" && err == nil && c.Awaits != Nothing {
-		missing, err = e.forbids(ctx, node)
+	if missing == "" && err == nil {
+		missing, err = e.forbids(ctx, c)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,12 +76,12 @@ func (e *Engine) look(ctx context.Context, c Change) (missing string, err error)
 // for good, the removal of another one may not show in the checks yet.
 func (e *Engine) stable(c Change) time.Duration {
 	switch {
-	case c.Awaits != Spared:
-		return 0
-	case c.Leaves:
+	case c.Leaves && (c.Awaits == Spared || len(e.Leaving) > 0):
 		return max(StableFor, e.Settle.Duration)
+	case c.Awaits == Spared:
+		return StableFor
 	}
-	return StableFor
+	return 0
 }
 
 // refuse ends the wait of a node that does not get its turn. After it, no other node gets one.
@@ -156,7 +156,7 @@ func (e *Engine) busy(node Node) string {
 }
 
 // busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, and so does the first worker, which shows
-// what the change does; then workers as many together as may be out of service. Of nodes that the cluster can spare, control planes go
+// what the change does; then workers as many together as may be out of service, but one with disks of the storage. Of nodes that the cluster can spare, control planes go
 // first, and then each in the order of the nodes.
 func (e *Engine) busyLocked(node Node) string {
 	workers := 0
@@ -165,7 +165,7 @@ func (e *Engine) busyLocked(node Node) string {
 			return name + " is in its turn"
 		}
 		workers++
-		if workers >= e.atOnce() || !e.proven {
+		if workers >= e.atOnce() || !e.proven || e.stores(node) && e.stores(other) {
 			return name + " is in its turn"
 		}
 	}
@@ -178,6 +178,12 @@ func (e *Engine) busyLocked(node Node) string {
 		}
 	}
 	return ""
+}
+
+// stores reports whether a worker may have disks of the shared storage. Of one that is not declared any more nobody knows.
+func (e *Engine) stores(node Node) bool {
+	declared := slices.ContainsFunc(e.Nodes, func(other Node) bool { return other.Name == node.Name })
+	return slices.Contains(e.Storage, node.Name) || len(e.Storage) > 0 && !declared
 }
 
 // atOnce returns how many workers may be out of service at once.

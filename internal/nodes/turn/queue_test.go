@@ -100,6 +100,17 @@ func TestBegin_ControlPlanesGoFirstAndAloneAndWorkersTogether(t *testing.T) {
 	})
 }
 
+func TestBegin_NodesWithDisksOfTheStorageTakeTheirTurnsOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 4, "3")
+		q.engine.Storage, q.engine.proven = []string{"worker-1", "worker-2", "worker-3"}, true
+		q.ask(t, "worker-1", "worker-2", "worker-3", "worker-4")
+		assert.Equal(t, []string{"worker-1", "worker-4"}, q.began(time.Minute))
+		q.end(t, "worker-1")
+		assert.Equal(t, []string{"worker-2", "worker-4"}, q.began(time.Minute))
+	})
+}
+
 func TestBegin_WaitsForOtherNodesAsFarAsTheChangeNeedsThem(t *testing.T) {
 	dead := func(q *queue) {
 		q.dies("worker-2")

@@ -140,13 +140,14 @@ func (r *removal) claim(ctx context.Context) error {
 		if err := r.Engine.claim(ctx, leaves); err != nil {
 			return err
 		}
-	} else if err := r.Until(ctx, SpareTimeout, r.stable(leaves), r.node.Name+"'s removal", r.spareForGood); err != nil {
+	} else if err := r.Until(ctx, SpareTimeout+r.stable(leaves), r.stable(leaves), r.node.Name+"'s removal",
+		func(ctx context.Context) (string, error) { return r.spareForGood(ctx, leaves) }); err != nil {
 		return r.refuse(leaves, err)
 	}
 	if r.lost() {
 		return nil
 	}
-	if err := r.onlyMonitor(ctx); err != nil {
+	if err := r.keepsStorage(ctx); err != nil {
 		return fmt.Errorf("%s is not removed: %w", r.node.Name, err)
 	}
 	if err := r.cordon(ctx, r.node); err != nil {
@@ -155,13 +156,16 @@ func (r *removal) claim(ctx context.Context) error {
 	return nil
 }
 
-// onlyMonitor refuses to remove the node with the only monitor of Ceph: its data is on the node's disk, and Ceph is lost without it.
-func (r *removal) onlyMonitor(ctx context.Context) error {
-	monitor := func(p Pod) bool {
-		return p.Namespace == cluster.RookNamespace && strings.HasPrefix(p.Name, "rook-ceph-mon-")
-	}
+// keepsStorage refuses to remove the node with the only monitor of Ceph, or with the only copy of something: the data is on the node's
+// disks, which go with it. Of a machine that is lost, Ceph's word is asked.
+func (r *removal) keepsStorage(ctx context.Context) error {
+	monitor, disk := daemonOfCeph("mon", "abcdefghijklmnopqrstuvwxyz"), daemonOfCeph("osd", "0123456789")
 	own, err := r.Cluster.Pods(ctx, r.node.Name)
-	if err != nil || !slices.ContainsFunc(own, monitor) {
+	switch {
+	case err == nil && r.OneCopy && slices.ContainsFunc(own, disk):
+		return errors.New("it has a disk of Ceph, which keeps one copy (storage.replicas: 1), so its data would be lost; keep more copies " +
+			"first, or move the data and set lifecycle.allowDegradedStorage: true")
+	case err != nil || !slices.ContainsFunc(own, monitor):
 		return err
 	}
 	for _, other := range r.Nodes {
@@ -173,10 +177,20 @@ func (r *removal) onlyMonitor(ctx context.Context) error {
 	return errors.New("it has the only monitor of Ceph; add another node, so that Rook runs more, or end the storage first")
 }
 
-// spareForGood returns why a control plane cannot be removed now, by etcd and by the checks of the stack file.
-func (r *removal) spareForGood(ctx context.Context) (missing string, err error) {
-	if missing, err = r.spare(ctx); missing == "" && err == nil && r.ready {
-		missing, err = r.forbids(ctx, r.node)
+// daemonOfCeph returns what selects the pods of a kind of daemon: Rook ends its name with one of the letters, and a pod's has a hash. Pods
+// that prepare disks are none.
+func daemonOfCeph(kind, letters string) func(Pod) bool {
+	return func(p Pod) bool {
+		id, is := strings.CutPrefix(p.Name, "rook-ceph-"+kind+"-")
+		id, _, _ = strings.Cut(id, "-")
+		return is && p.Namespace == cluster.RookNamespace && id != "" && strings.Trim(id, letters) == ""
+	}
+}
+
+// spareForGood returns why a control plane cannot be removed now, by etcd and by the checks.
+func (r *removal) spareForGood(ctx context.Context, leaves Change) (missing string, err error) {
+	if missing, err = r.spare(ctx); missing == "" && err == nil {
+		missing, err = r.forbids(ctx, leaves)
 	}
 	return missing, err
 }

@@ -331,6 +331,59 @@ func TestRemove_AfterAFailureNoOtherNodeLeaves(t *testing.T) {
 	})
 }
 
+func TestRemove_OfASickOrLostNodeOfTheStorageAsksWhetherItsDataIsElsewhere(t *testing.T) {
+	sick := map[string]func(*fake, string){
+		"lost":         func(f *fake, name string) { f.dies(name) },
+		"dead kubelet": func(f *fake, name string) { f.nodes[name] = KubeNode{} },
+		"sick service": func(f *fake, name string) {
+			f.machines[name].Services["kubelet"] = talosapi.Service{State: "Failed", Known: true}
+		},
+	}
+	for what, sicken := range sick {
+		for _, name := range []string{"worker-1", "cp-3"} {
+			for _, missing := range []string{"not so: " + forGood, ""} {
+				synctest.Test(t, func(t *testing.T) {
+					f, nodes := newFake(2)
+					others := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Name == name })
+					e := f.checked(t, others, func() bool { return true }) // because of the node
+					e.Leaving, e.Settle = []cluster.Check{{Name: forGood}}, cluster.Duration{Duration: 75 * time.Second}
+					f.forGood = func() string { return missing }
+					sicken(f, name)
+					start := time.Now()
+					err := e.Remove(t.Context(), f, named(nodes, name))
+					if missing == "" {
+						require.NoError(t, err, what)
+						assert.GreaterOrEqual(t, time.Since(start), e.Settle.Duration, "what is said of the storage may be old")
+						return
+					}
+					require.ErrorContains(t, err, name+" is not removed, because the cluster cannot spare it", what)
+					require.ErrorContains(t, err, missing)
+					assert.Empty(t, f.log, what)
+				})
+			}
+		}
+	}
+}
+
+func TestRemove_ANodeWithTheOnlyCopyOfSomethingIsRefused(t *testing.T) {
+	for pod, refused := range map[string]bool{
+		"rook-ceph-osd-12-6c9f-x": true, "rook-ceph-osd-prepare-worker-1-x": false, "rook-ceph-osdx-1": false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(2)
+			f.pods["worker-1"] = append(f.pods["worker-1"], Pod{Namespace: "rook-ceph", Name: pod, UID: "osd", Stays: true})
+			e := f.engine(t, nodes)
+			e.OneCopy = true
+			if err := e.Remove(t.Context(), f, nodes[3]); refused {
+				require.ErrorContains(t, err, "worker-1 is not removed: it has a disk of Ceph, which keeps one copy (storage.replicas: 1)")
+				assert.Empty(t, f.log)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
 func TestRemove_TheNodeWithTheOnlyMonitorOfCephIsRefused(t *testing.T) {
 	monitor := Pod{Namespace: "rook-ceph", Name: "rook-ceph-mon-a-6c9f", UID: "mon", Stays: true}
 	synctest.Test(t, func(t *testing.T) {

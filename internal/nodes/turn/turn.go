@@ -163,7 +163,7 @@ func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
 	if err := e.claim(ctx, c); err != nil {
 		return nil, err
 	}
-	t := &Turn{engine: e, change: c, boot: e.boot(ctx, c.Node), checks: len(e.Checks) > 0 && e.unmet(ctx) == ""}
+	t := &Turn{engine: e, change: c, boot: e.boot(ctx, c.Node), checks: len(e.Checks) > 0 && e.unmet(ctx, e.Checks) == ""}
 	if err := t.prepare(ctx); err != nil {
 		return nil, t.leave(err, e.undo(ctx, c))
 	}
