@@ -58,7 +58,7 @@ func retireSpec(declared *cluster.Cluster) retire.Spec {
 		Snapshots: snapshot.PlaceOf(declared), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {
-		spec.Nodes[i].Generation = machine.Generation
+		spec.Nodes[i].Generation, spec.Nodes[i].VM = machine.Generation, machine.VMID
 	}
 	return spec
 }

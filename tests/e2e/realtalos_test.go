@@ -195,7 +195,7 @@ var realChanges = []realChange{
 		require.Contains(l.t, l.field("pod/kube-apiserver-infra-cp-1", "{.spec.containers[0].command}"), "--max-requests-inflight=500")
 	}},
 	{"a setting of the kubelet", func(l *lab) {
-		l.patchReally(map[string]any{"machine": map[string]any{"kubelet": map[string]any{"extraConfig": map[string]any{"maxPods": 99}}}})
+		l.declare("talos", map[string]any{"kubelet": map[string]any{"maxPods": 99}})
 		l.staysUp()
 		l.eventually("the Node has it", func() bool { return l.field("node/infra-cp-1", "{.status.capacity.pods}") == "99" })
 	}},

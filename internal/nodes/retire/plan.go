@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -68,6 +69,11 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	}
 	if !lost {
 		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec))
+		for _, node := range spec.Nodes {
+			if before, known := former.Nodes[node.Name]; known && stays[node.Name] {
+				problems = append(problems, before.identityProblem(node))
+			}
+		}
 	}
 	return plan, errors.Join(problems...)
 }
@@ -91,6 +97,22 @@ func (m Machine) generationProblem(declared turn.Node) error {
 	case m.Generation == 0 && declared.Generation > 1:
 		return fmt.Errorf("nodePools[].nodes[].generation: no up has remembered a generation of %s yet; remove the key, run up, and then "+
 			"declare 2", declared.Name)
+	}
+	return nil
+}
+
+// identityProblem returns why a node that stays cannot have another address or another VM. Its certificates, its member of etcd and its
+// kubelet have the address, so that a configuration would reach another machine or none; and the VM with its disks would be deleted without
+// a drain, together with those of other nodes.
+func (m Machine) identityProblem(declared turn.Node) error {
+	const remedy = "%s to keep its machine, or raise its generation, too, which drains and replaces it"
+	switch {
+	case m.Address.IsValid() && m.Address != declared.Address:
+		return fmt.Errorf("nodePools[].nodes[].address: %s has %s, and %s is declared; declare "+remedy,
+			declared.Name, m.Address, declared.Address, m.Address)
+	case m.VM != 0 && declared.VM != 0 && m.VM != declared.VM:
+		return fmt.Errorf("nodePools[].nodes[].vmId: %s is the VM %d, and %d is declared; declare "+remedy,
+			declared.Name, m.VM, declared.VM, strconv.Itoa(m.VM))
 	}
 	return nil
 }

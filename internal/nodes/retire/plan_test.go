@@ -69,6 +69,46 @@ func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
 		"machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
 }
 
+func TestPlan_ANodeThatStaysKeepsItsAddressAndItsVM(t *testing.T) {
+	before := nodes("cp-1", "cp-2", "worker-1")
+	for i := range before {
+		before[i].VM = 100 + i
+	}
+	changed := func(change func(all []turn.Node)) *Spec {
+		all := slices.Clone(before)
+		change(all)
+		return of(all)
+	}
+	for want, change := range map[string]func(all []turn.Node){
+		"nodePools[].nodes[].vmId: worker-1 is the VM 102, and 202 is declared; declare 102 to keep its machine, or raise its generation": func(
+			all []turn.Node) {
+			all[2].VM = 202
+		},
+		"nodePools[].nodes[].address: cp-2 has " + before[1].Address.String() + ", and " + before[0].Address.String() + " is declared": func(
+			all []turn.Node) {
+			all[0].Address, all[1].Address = all[1].Address, all[0].Address
+		},
+	} {
+		_, err := NewPlan(NewRecord(before), changed(change), false)
+		require.ErrorContains(t, err, want)
+		_, err = NewPlan(NewRecord(before), changed(change), true)
+		require.NoError(t, err, "a lost cluster is made anew")
+	}
+	plan, err := NewPlan(NewRecord(before), changed(func(all []turn.Node) {
+		all[2].VM, all[2].Address, all[2].Generation = 202, talosapitest.AddressOf("worker-9"), 2
+	}), false)
+	require.NoError(t, err)
+	assert.Equal(t, before[2:], plan.Leave, "it leaves as what it was")
+
+	former := NewRecord(before)
+	for name, machine := range former.Nodes { // as those of earlier releases
+		machine.VM = 0
+		former.Nodes[name] = machine
+	}
+	_, err = NewPlan(former, of(before), false)
+	require.NoError(t, err)
+}
+
 // The records of earlier releases have no generation.
 func TestPlan_AnUnknownGenerationIsTheFirst(t *testing.T) {
 	before := nodes("cp-1", "worker-1")

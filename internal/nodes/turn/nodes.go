@@ -18,6 +18,7 @@ type Node struct {
 	Role       cluster.Role `json:"role"`                 // controlplane or worker
 	Address    netip.Addr   `json:"address"`              // of its Talos API
 	Generation int          `json:"generation,omitempty"` // of the machine, which a greater one replaces; 0 means that it is not known
+	VM         int          `json:"vm,omitempty"`         // id of the machine at its hypervisor; 0 means that it is not known
 }
 
 // NodesOf returns declared machines as nodes.
