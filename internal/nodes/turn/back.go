@@ -23,14 +23,14 @@ func (e *Engine) awaitBack(ctx context.Context, c Change, boot string) error {
 			stays = ""
 		}
 		return fmt.Errorf("%s is not back%s: %w; no other node is changed. Fix it, and run up again%s", c.Node.Name, stays, err,
-			e.lastLines(ctx, c.Node))
+			e.Quote(ctx, c.Node))
 	}
 	return nil
 }
 
-// lastLines returns what the components of a node that are not well have written last, below each other; "" if nothing. It asks although
-// ctx may have ended.
-func (e *Engine) lastLines(ctx context.Context, node Node) string {
+// Quote returns what the components of a node that are not well have written last, below each other; "" if nothing. It asks although ctx may
+// have ended.
+func (e *Engine) Quote(ctx context.Context, node Node) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	var text strings.Builder

@@ -63,7 +63,9 @@ type fake struct {
 	lost        int      // times at which two control planes were away
 	holder      int      // of the virtual IP
 	stays       error    // why the virtual IP cannot move
-	silent      int      // restarts of the API server behind the virtual IP
+
+	broken map[versions.Component]string // node on which the new version of a component does not start
+	silent int                           // restarts of the API server behind the virtual IP
 }
 
 var virtualIP = netip.MustParseAddr("10.25.11.10")
@@ -207,7 +209,14 @@ func (f *fake) Forget(_ context.Context, node string) error {
 func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 
-func (f *fake) LastLines(context.Context, turn.Node) []string { return nil }
+func (f *fake) LastLines(_ context.Context, of turn.Node) []string {
+	for component, name := range f.broken {
+		if name == of.Name {
+			return []string{"log of " + string(component) + ":", "| unknown flag"}
+		}
+	}
+	return nil
+}
 
 func (f *fake) Evict(context.Context, turn.Pod) error { return errors.New("there are no pods") }
 
@@ -317,6 +326,10 @@ func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Comp
 	time.AfterFunc(restartTime, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		if f.broken[component] == of.Name {
+			node.kube.Ready = component != versions.Kubelet
+			return
+		}
 		node.runs[component] = image
 		if component == versions.Kubelet {
 			node.kube.Kubelet, _ = versions.ImageVersion(image)
@@ -356,7 +369,8 @@ func (f *fake) Version(_ context.Context, of turn.Node) (string, error) {
 func (f *fake) Image(_ context.Context, of turn.Node, component string) (string, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.node(of.Name).runs[versions.Component(component)], true, nil
+	runs := f.node(of.Name).runs[versions.Component(component)]
+	return runs, runs != "", nil
 }
 
 func (f *fake) CiliumVersions(context.Context) ([]string, error) { return f.cilium, nil }
@@ -364,7 +378,12 @@ func (f *fake) Objects(_ context.Context, of schema.GroupVersionResource) ([]uns
 	return f.objects[of.Resource], nil
 }
 
-func (f *fake) Metrics(context.Context, turn.Node) (string, error) { return f.metrics, nil }
+func (f *fake) Metrics(_ context.Context, of turn.Node) (string, error) {
+	if f.node(of.Name).runs[versions.APIServer] == "" {
+		return "", errors.New("connection refused")
+	}
+	return f.metrics, nil
+}
 
 func (f *fake) Booted(_ context.Context, of turn.Node) (time.Time, error) {
 	f.mu.Lock()

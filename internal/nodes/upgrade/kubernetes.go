@@ -37,12 +37,18 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 				return err
 			}
 		}
+		if err := j.awaitChanged(ctx, component, plan, images); err != nil {
+			return err
+		}
 		for _, node := range plan.Kubernetes[component] {
 			if err := j.upgradeStaticPod(ctx, node, component, images[node.Name][component]); err != nil {
 				return fmt.Errorf("%s on %s: %w", component, node.Name, err)
 			}
 			j.finished(component, node)
 		}
+	}
+	if err := j.awaitChanged(ctx, versions.Kubelet, plan, images); err != nil {
+		return err
 	}
 	return j.engine.InOrder(plan.Kubernetes[versions.Kubelet], func(node turn.Node) error {
 		if err := j.upgradeKubelet(ctx, node, images[node.Name][versions.Kubelet]); err != nil {
@@ -95,6 +101,27 @@ func (j *job) awaitAPIServers(ctx context.Context) error {
 	})
 }
 
+// awaitChanged waits until the control planes that are configured with the new image of a component run it, if others are to follow: an
+// earlier run may have ended because one did not start, and must not be finished with the next.
+func (j *job) awaitChanged(
+	ctx context.Context, component versions.Component, plan versions.Plan, images map[string]map[versions.Component]string,
+) error {
+	pending := plan.Kubernetes[component]
+	for _, node := range j.ControlPlanes() {
+		if len(pending) == 0 || slices.Contains(pending, node) {
+			continue
+		}
+		what := fmt.Sprintf("%s on %s, which is changed already", component, node.Name)
+		err := j.engine.Until(ctx, podTimeout, 0, what, func(ctx context.Context) (string, error) {
+			return j.problem(ctx, node, component, images[node.Name][component]), nil
+		})
+		if err != nil {
+			return fmt.Errorf("%w; no other one is changed. Fix it, and run up again%s", err, j.engine.Quote(ctx, node))
+		}
+	}
+	return nil
+}
+
 // upgradeStaticPod changes the image of one component of a control plane, once all others are healthy, and waits until it runs.
 func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component versions.Component, image string) error {
 	err := j.engine.Until(ctx, turn.SpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
@@ -119,14 +146,30 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component ve
 		return err
 	}
 	what := fmt.Sprintf("%s on %s", component, node.Name)
-	return j.engine.Until(ctx, podTimeout, turn.StableFor, what, func(ctx context.Context) (string, error) {
-		return j.staticPodProblem(ctx, node, component, image), nil
+	err = j.engine.Until(ctx, podTimeout, turn.StableFor, what, func(ctx context.Context) (string, error) {
+		return j.problem(ctx, node, component, image), nil
 	})
+	if err != nil {
+		return fmt.Errorf("%w; no other one is changed. Fix it, and run up again%s", err, j.engine.Quote(ctx, node))
+	}
+	return nil
 }
 
-// staticPodProblem returns why a component does not run the image yet; "" if it does.
-func (j *job) staticPodProblem(ctx context.Context, node turn.Node, component versions.Component, image string) string {
-	if component == versions.APIServer {
+// problem returns why a component does not run the image yet; "" if it does.
+func (j *job) problem(ctx context.Context, node turn.Node, component versions.Component, image string) string {
+	switch component {
+	case versions.Kubelet:
+		nodes, err := j.engine.Cluster.Nodes(ctx)
+		switch at := nodes[node.Name]; {
+		case err != nil:
+			return "the Kubernetes API does not answer: " + err.Error()
+		case at.Kubelet != j.Kubernetes:
+			return "it still runs " + at.Kubelet
+		case !at.Ready:
+			return "its Node is not Ready"
+		}
+		return ""
+	case versions.APIServer:
 		switch version, err := j.Version(ctx, node); {
 		case err != nil:
 			return "it is not ready: " + err.Error()
@@ -171,13 +214,13 @@ var removedAPI = regexp.MustCompile(`(?m)^apiserver_requested_deprecated_apis\{(
 var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
 // namesRemovedAPIs refuses an upgrade to another minor release if a client has used an API that this release does not have, since the API
-// servers were started.
+// servers were started that are to be upgraded: one that is already need not run.
 func (j *job) namesRemovedAPIs(ctx context.Context, plan versions.Plan) error {
 	if !plan.Minor || len(plan.Kubernetes[versions.APIServer]) == 0 {
 		return nil
 	}
 	var used []string
-	for _, node := range j.ControlPlanes() {
+	for _, node := range plan.Kubernetes[versions.APIServer] {
 		asking, cancel := context.WithTimeout(ctx, callTimeout)
 		text, err := j.Metrics(asking, node)
 		cancel()

@@ -282,6 +282,29 @@ func TestRun_RefusesAChangeOfCiliumThatIsNotSafe(t *testing.T) {
 	})
 }
 
+func TestRun_AfterAComponentThatDidNotStartNoOtherNodeGetsIt(t *testing.T) {
+	for _, component := range append(slices.Clone(versions.StaticPods), versions.Kubelet) {
+		synctest.Test(t, func(t *testing.T) {
+			f, spec := newFake()
+			f.broken = map[versions.Component]string{component: "cp-1"}
+			for range 3 {
+				_, err := f.run(t, spec)
+				require.ErrorContains(t, err, "cp-1")
+				require.ErrorContains(t, err, "log of "+string(component)+":\n  | unknown flag")
+				assert.NotContains(t, f.log, string(component)+" on cp-2")
+				assert.NotContains(t, f.log, string(component)+" on worker-1")
+			}
+			f.broken = nil // it was fixed on the node
+			f.node("cp-1").runs[component] = repositories[component] + ":v1.35.8"
+			if component == versions.Kubelet {
+				f.node("cp-1").kube.Kubelet, f.node("cp-1").kube.Ready = "v1.35.8", true
+			}
+			_, err := f.run(t, spec)
+			require.NoError(t, err)
+		})
+	}
+}
+
 func TestRun_NamesRemovedAPIsThatAreInUse(t *testing.T) {
 	const metrics = `# HELP apiserver_requested_deprecated_apis [STABLE] Gauge of deprecated APIs that have been requested
 apiserver_requested_deprecated_apis{group="flowcontrol",removed_release="1.35",resource="flowschemas",subresource="",version="v1beta3"} 1
