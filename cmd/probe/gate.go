@@ -39,7 +39,7 @@ func runGate(ctx context.Context, c call) (err error) {
 	if err != nil {
 		return err
 	}
-	talos, err := observe.NewTalos(ctx, []byte(spec.Talosconfig), flags.calls)
+	talos, err := observe.NewTalos(ctx, spec.Talosconfig, flags.calls)
 	if err != nil {
 		return usageError{err}
 	}

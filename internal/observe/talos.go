@@ -13,7 +13,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
-	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
@@ -32,11 +31,11 @@ type Talos struct {
 	client  *client.Client
 }
 
-// NewTalos makes a client from the content of a talosconfig. It does not connect.
-func NewTalos(ctx context.Context, talosconfig []byte, calls *Calls) (*Talos, error) {
-	config, err := clientconfig.FromBytes(talosconfig)
+// NewTalos makes a client from the content of a talosconfig, of which its errors hold nothing. It does not connect.
+func NewTalos(ctx context.Context, talosconfig string, calls *Calls) (*Talos, error) {
+	config, err := talosapi.ParseConfig(talosconfig)
 	if err != nil {
-		return nil, fmt.Errorf("talosconfig: %w", err)
+		return nil, err
 	}
 	c, err := client.New(ctx, client.WithConfig(config), client.WithGRPCDialOptions(
 		// By default gRPC waits for up to two minutes before it connects again, and a node that has started must be seen at once.
