@@ -135,8 +135,8 @@ func (c *Cluster) Knowing(secrets Secrets) *Cluster {
 // OfMachines returns the secrets that machines need: of the hypervisor, of their configurations, and of a restore.
 func (s Secrets) OfMachines() Secrets {
 	return Secrets{
-		ProxmoxAPIToken: s.ProxmoxAPIToken, TalosSecretPatches: s.TalosSecretPatches, SnapshotIdentity: s.SnapshotIdentity,
-		SnapshotAccessKey: s.SnapshotAccessKey, SnapshotSecretKey: s.SnapshotSecretKey,
+		ProxmoxAPIToken: s.ProxmoxAPIToken, TalosSecretPatches: s.TalosSecretPatches, SecretPatches: s.SecretPatches,
+		SnapshotIdentity: s.SnapshotIdentity, SnapshotAccessKey: s.SnapshotAccessKey, SnapshotSecretKey: s.SnapshotSecretKey,
 	}
 }
 

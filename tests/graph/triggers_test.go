@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,6 +29,20 @@ func gatesWith(t *testing.T, patches string) map[string]mocks.Registration {
 		gates[name] = rec.Resource(t, name)
 	}
 	return gates
+}
+
+func TestMachines_AreConfiguredWithTheSecretPatches(t *testing.T) {
+	rec := newRecorderOf(t, fixtures.Write(t, "after-gate", "infra"), "infra")
+	rec.Secrets["slipway:talosSecretPatches"] = secretPatches
+	require.NoError(t, rec.Run(stacks.Deploy))
+	asked := 0
+	for _, call := range rec.Calls() {
+		if call.Token == "talos:machine/getConfiguration:getConfiguration" {
+			asked++
+			assert.Contains(t, fmt.Sprint(call.Args.Mappable()["configPatches"]), "PATCH-MARKER")
+		}
+	}
+	require.NotZero(t, asked)
 }
 
 // Every machine is configured again with the changed patch, which may break it.
