@@ -14,7 +14,8 @@ import (
 )
 
 // writes finds the files of this folder that a command in a document writes.
-var writes = regexp.MustCompile("(?: >|-keyout |-out |age-keygen -o |ssh-keygen [^`\n]*-f )([a-z][A-Za-z0-9_.-]*)")
+var writes = regexp.MustCompile("(?: >|-keyout |-out |(?:age-keygen|gen secrets) [^`\n]*-o |ssh-keygen [^`\n]*-f |stack export [^`\n]*--file )" +
+	"([a-z][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)?)")
 
 func TestGitignore_HasEveryFileThatADocumentTellsOneToWrite(t *testing.T) {
 	documents, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
@@ -28,7 +29,9 @@ func TestGitignore_HasEveryFileThatADocumentTellsOneToWrite(t *testing.T) {
 		}
 	}
 	delete(written, "sealed-secret.yaml") // it is for Git
-	require.Subset(t, slices.Collect(maps.Keys(written)), []string{"infra.kubeconfig", "mesh-ca.pem", "sealing.key", "age-key", "token"})
+	require.Subset(t, slices.Collect(maps.Keys(written)), []string{
+		"infra.kubeconfig", "mesh-ca.pem", "sealing.key", "age-key", "token", "secrets.yaml", "infra-state.json", "states/infra.json",
+	})
 	for name, document := range written {
 		command := exec.CommandContext(t.Context(), "git", "-C", repository, "check-ignore", "--quiet", "--no-index", name)
 		assert.NoError(t, command.Run(), "%s, which %s writes", name, document)
