@@ -33,6 +33,9 @@ type Storage struct {
 	ProviderCluster string `json:"-"`
 }
 
+// KnowsProvider reports whether the settings that follow a consumer's provider are known: its stack file could be read.
+func (s Storage) KnowsProvider() bool { return s.Role != StorageConsumer || s.ProviderCluster != "" }
+
 // StorageRole is a cluster's role in the shared storage.
 type StorageRole string
 

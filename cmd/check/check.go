@@ -150,7 +150,7 @@ func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
 		conflicts = append(conflicts, problem)
 	}
 	file := &stackFile{path: path, source: source, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
-	if stack.GitOps.Enabled {
+	if stack.GitOps.Enabled && stack.Storage.KnowsProvider() { // settings of the tree follow the provider's file
 		return file, file.checkTree(problems)
 	}
 	return file, valid

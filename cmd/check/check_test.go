@@ -292,6 +292,29 @@ func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {
 	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: and 150 more problems\nPulumi.home.yaml: 200 problems\n"), problems)
 }
 
+// What follows from the provider's file, such as settings of the tree, would be reported although this file has all keys.
+func TestConfigCheck_PrintsOnlyTheFaultOfAProvidersFile(t *testing.T) {
+	checkout := clusters.Root(t)
+	apps, err := os.ReadFile(filepath.Join(checkout, "Pulumi.apps.yaml"))
+	require.NoError(t, err)
+	infra, err := os.ReadFile(filepath.Join(checkout, "Pulumi.infra.yaml"))
+	require.NoError(t, err)
+	for name, provider := range map[string]string{
+		"infra has a stack file with problems":    strings.Replace(string(infra), "    name: infra\n", "    name: Infra\n", 1),
+		"infra has no stack file beside this one": "",
+	} {
+		folder := t.TempDir()
+		require.NoError(t, os.CopyFS(filepath.Join(folder, "kubernetes"), os.DirFS(filepath.Join(checkout, "kubernetes"))))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.apps.yaml"), apps, 0o600))
+		if provider != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.infra.yaml"), []byte(provider), 0o600))
+		}
+		code, _, problems := checked(t, folder, "apps")
+		assert.Equal(t, invalid, code)
+		assert.Regexp(t, `^Pulumi.apps.yaml:\d+: mesh.peers\[0\]: `+name+`.*\nPulumi.apps.yaml: 1 problem\n$`, problems)
+	}
+}
+
 func TestHandOver_WritesAFileThatIsAccepted(t *testing.T) {
 	file := fixtures.Write(t, fixtures.Minimal, "home")
 	code, out, problems := handedOver(t, filepath.Dir(file), "home", "cert-manager")
