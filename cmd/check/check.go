@@ -57,7 +57,7 @@ func run(program string, stacks []string, day time.Time, out, problems io.Writer
 	}
 	var loaded []*stackFile
 	for _, path := range paths {
-		file, code := check(path, day, problems)
+		file, code := check(path, day, false, problems)
 		worst = max(worst, code)
 		if file != nil {
 			loaded = append(loaded, file)
@@ -121,8 +121,8 @@ type stackFile struct {
 }
 
 // check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
-// nil if the stack cannot be compared with others, and the exit code.
-func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
+// nil if the stack cannot be compared with others, and the exit code. ownedLater is that of config.Source.
+func check(path string, day time.Time, ownedLater bool, problems io.Writer) (*stackFile, int) {
 	text, err := config.ReadText(path)
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
@@ -133,6 +133,7 @@ func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
 	}
+	source.OwnedLater = ownedLater
 	stack, conflicts, err := config.LoadAmong(source)
 	var all cluster.Problems
 	switch {

@@ -315,6 +315,39 @@ func TestConfigCheck_PrintsOnlyTheFaultOfAProvidersFile(t *testing.T) {
 	}
 }
 
+func TestHandOver_WritesTheFileOfAComponentThatFluxOwnsAlready(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	declared := fixtures.Get(fixtures.Minimal).Text + "  slipway:certManager: {owner: flux, values: {replicaCount: 2}}\n  slipway:coreDNS: {owner: flux}\n"
+	require.NoError(t, os.WriteFile(file, []byte(declared), 0o600))
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "certManager.owner: flux needs kubernetes/clusters/home/platform/cert-manager.yaml in the repository, "+
+		"which does not exist; write it with: make handover-file STACK=home COMPONENT=cert-manager\n")
+	assert.NotContains(t, problems, "certManager.values", "the file takes them over")
+
+	code, _, problems = handedOver(t, filepath.Dir(file), "home", "cert-manager")
+	require.Equal(t, valid, code, problems)
+	written, err := os.ReadFile(filepath.Join(filepath.Dir(file), "kubernetes", "clusters", "home", "platform", "cert-manager.yaml"))
+	require.NoError(t, err)
+	assert.Contains(t, string(written), "replicaCount: 2")
+
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(declared, ", values: {replicaCount: 2}", "", 1)), 0o600))
+	code, _, problems = handedOver(t, filepath.Dir(file), "home", "coredns")
+	require.Equal(t, valid, code, problems)
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code, problems)
+}
+
+func TestHandOver_WritesTheFileOfAComponentThatFluxOwnsAlreadyOnlyIfItCan(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	declared := fixtures.Get(fixtures.Minimal).Text + "  slipway:certManager: {owner: flux}\n"
+	require.NoError(t, os.WriteFile(file, []byte(declared), 0o600))
+	write(t, file, "clusters/home/platform/cert-manager.yaml", "kind: HelmRelease\n")
+	code, _, problems := handedOver(t, filepath.Dir(file), "home", "cert-manager")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "kubernetes/clusters/home/platform/cert-manager.yaml: has 0 objects of kind HelmRepository")
+}
+
 func TestHandOver_WritesAFileThatIsAccepted(t *testing.T) {
 	file := fixtures.Write(t, fixtures.Minimal, "home")
 	code, out, problems := handedOver(t, filepath.Dir(file), "home", "cert-manager")

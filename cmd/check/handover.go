@@ -25,7 +25,7 @@ func HandOver(program string, args []string) int {
 }
 
 // handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi.
-// It changes nothing else, and no file that exists.
+// The stack file may name Flux as the owner already. It changes nothing else, and no file that exists.
 func handOver(program string, args []string, out, problems io.Writer) int {
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		return help(args[0], fmt.Sprintf(handOverUsage, program), out, problems)
@@ -39,7 +39,7 @@ func handOver(program string, args []string, out, problems io.Writer) int {
 		_, _ = fmt.Fprintln(problems, err)
 		return unreadable
 	}
-	file, code := check(stackPath, time.Now(), problems)
+	file, code := check(stackPath, time.Now(), true, problems)
 	if file == nil {
 		return code
 	}

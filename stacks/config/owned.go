@@ -30,6 +30,7 @@ type owned struct {
 func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) owned {
 	all := owned{declared: map[string]cluster.Git{}, layer: map[string]*object{}, files: map[string]string{}}
 	for _, release := range c.Releases() {
+		before := findings.Len()
 		git := fluxrelease.Read(source.Tree, c.GitOps, release, c.Settings(), findings)
 		if git != nil {
 			all.declared[release.Name] = *git
@@ -39,11 +40,15 @@ func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) ow
 			continue
 		}
 		file := fluxrelease.File(c.GitOps, release.Name)
-		all.files[release.Key] = file
-		checkOwned(source, release, file, git, findings)
-		if git != nil {
+		switch {
+		case git != nil:
+			checkOwned(source, release, file, git, findings)
+			all.files[release.Key] = file
 			section, _, _ := strings.Cut(release.Key, ".")
 			all.layer[section] = layerOf(release, *git).over(all.layer[section])
+		case findings.Len() == before && !source.OwnedLater:
+			findings.Found(release.Key+".owner", fmt.Sprintf("write it with: make handover-file STACK=%s COMPONENT=%s", source.Stack, release.Name),
+				"%s needs %s in the repository, which does not exist", release.Owner, file)
 		}
 	}
 	return all
@@ -59,18 +64,13 @@ func notOwned(release cluster.Service, git *cluster.Git, findings *cluster.Findi
 
 // checkOwned checks that a component that Flux owns is declared in the tree, and there only.
 func checkOwned(source Source, release cluster.Service, file string, git *cluster.Git, findings *cluster.Findings) {
-	at := release.Key + ".owner"
-	switch {
-	case git == nil && findings.Len() == 0:
-		findings.Found(at, fmt.Sprintf("write it with: make handover-file STACK=%s COMPONENT=%s", source.Stack, release.Name),
-			"%s needs %s in the repository, which does not exist", release.Owner, file)
-	case git != nil && git.Suspended:
-		findings.Found(at, "remove spec.suspend there, or write pulumi here to take it back",
+	if git.Suspended {
+		findings.Found(release.Key+".owner", "remove spec.suspend there, or write pulumi here to take it back",
 			"%s, and the HelmRelease in %s is suspended", release.Owner, file)
 	}
 	section := sectionOf(source.Values, release.Key)
 	for _, key := range slices.Sorted(maps.Keys(inGit)) {
-		if section.get(key) != nil && !(key == "version" && git == nil) {
+		if section.get(key) != nil {
 			findings.Found(release.Key+"."+key, "remove it here", "is %s in %s, too, which Flux reads", inGit[key], file)
 		}
 	}

@@ -23,6 +23,9 @@ type Source struct {
 	// SecretsElsewhere means that required secrets may be missing, because they are set where the stack is used.
 	SecretsElsewhere bool
 
+	// OwnedLater means that files of components that Flux owns may be missing in the checkout, because they are still to be written.
+	OwnedLater bool
+
 	file    *object          // the whole file; nil if the values are the engine's
 	written cluster.Problems // with how the file is written
 }
