@@ -40,7 +40,7 @@ func (r *StackReport) dangers(before, after *Stack) []string {
 		}
 		refused = append(refused, "if the cluster runs what the base declares, `up` refuses this change: "+why+".")
 	}
-	return slices.Concat(refused, r.machineDangers(before, after), r.existingDangers(), protectedRemoved(before, after), r.keyDangers(),
+	return slices.Concat(refused, r.machineDangers(before, after), r.existingDangers(), protectedRemoved(before, after), r.keyDangers(before),
 		secretDangers(before, after))
 }
 
@@ -124,7 +124,11 @@ func protectedRemoved(before, after *Stack) []string {
 	return found
 }
 
-func (r *StackReport) keyDangers() []string {
+// keyDangers returns why changed keys are dangerous; none without keys of the base, because then every key is new.
+func (r *StackReport) keyDangers(before *Stack) []string {
+	if len(before.Keys) == 0 {
+		return nil
+	}
 	var found []string
 	said := map[string]bool{}
 	for _, change := range r.Keys {

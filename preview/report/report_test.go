@@ -124,6 +124,14 @@ func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
 	assert.Empty(t, two.Dangers, "control planes reboot in turns")
 }
 
+func TestDangers_OfAStackWithoutABaseAreThoseOfNoChange(t *testing.T) {
+	broken := declared(func(s *Stack) { s.Problems = []Problem{{Text: "cluster.name: is missing"}} })
+	for name, base := range map[string]Side{"a new stack": {Name: "side"}, "a base that cannot be loaded": broken} {
+		r := Compare(base, declared(nil)).Stacks[0]
+		assert.Empty(t, r.Dangers, name)
+	}
+}
+
 func TestCompare_AMachineOfAnotherGenerationIsDrainedAndMadeAnew(t *testing.T) {
 	r := compared(t, func(s *Stack) {
 		for _, i := range []int{1, 3} {
