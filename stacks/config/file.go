@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -130,6 +131,11 @@ func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
 		_, encrypted := ciphertext(tree)
 		values[full] = Value{Tree: tree, Secret: holdsEncrypted(tree), Encrypted: encrypted}
 	}
+	if form.lost != "" {
+		p.Include(cluster.NewProblem(form.lost+".secure", "write back the line encryptionsalt, or encryptedkey, that the file had when the value "+
+			"was set, or set all secrets anew with: pulumi config set --secret",
+			"cannot be decrypted: the file does not have what it is encrypted with"))
+	}
 	return values
 }
 
@@ -167,7 +173,10 @@ func (s Source) Ciphertexts() (with string, ciphertexts map[string]string) {
 }
 
 // cipherForm is the form of encrypted values in a file.
-type cipherForm struct{ own bool }
+type cipherForm struct {
+	own  bool   // the file says how Pulumi itself encrypts
+	lost string // path of the first value that is encrypted so in a file that does not say how; "" if there is none
+}
 
 const (
 	nonceBytes = 12 // AES-GCM, which Pulumi encrypts with
@@ -175,13 +184,16 @@ const (
 )
 
 // check reports values that are marked as encrypted and are not. No message contains them.
-func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
+func (f *cipherForm) check(p *cluster.Findings, path string, tree any) {
 	switch t := tree.(type) {
 	case *object:
 		if text, ok := ciphertext(t); ok {
-			if !f.fits(text) {
+			switch {
+			case !f.fits(text):
 				p.Include(cluster.NewProblem(path+".secure", "revoke what it holds, and set it with: pulumi config set --secret",
 					"is not a ciphertext of Pulumi's"))
+			case strings.Contains(text, ":") && !f.own:
+				f.lost = cmp.Or(f.lost, path)
 			}
 			return
 		}
@@ -196,7 +208,7 @@ func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
 }
 
 // fits reports whether a text is v1:NONCE:CIPHERTEXT, or the bare ciphertext of a service.
-func (f cipherForm) fits(text string) bool {
+func (f *cipherForm) fits(text string) bool {
 	version, rest, versioned := strings.Cut(text, ":")
 	if !versioned {
 		encrypted, err := base64.StdEncoding.DecodeString(text)
