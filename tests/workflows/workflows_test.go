@@ -85,14 +85,39 @@ type workflow struct {
 	}
 }
 
-func TestWorkflows_ThatAreForThisRepositoryRunInNoCopyOfIt(t *testing.T) {
-	for _, name := range []string{"test", "proofs", "release"} {
+// ofACopy are the workflows that a copy of this repository may run, with the variable by which its owner asks for them.
+var ofACopy = map[string]string{"drift": "DRIFT_STACKS", "preview": "PREVIEW", "preview-comment": "PREVIEW"}
+
+func TestWorkflows_RunInNoCopyOfThisRepositoryUnasked(t *testing.T) {
+	const ours = "github.repository == 'slipway-platform/slipway'"
+	files, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))
+	require.NoError(t, err)
+	require.Greater(t, len(files), len(ofACopy))
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		var w workflow
-		parse(t, ".github/workflows/"+name+".yaml", &w)
+		parse(t, filepath.Join(".github", "workflows", name+".yaml"), &w)
 		require.NotEmpty(t, w.Jobs, name)
 		for job, is := range w.Jobs {
-			assert.Equal(t, "github.repository == 'slipway-platform/slipway'", is.If, "%s: %s", name, job)
+			switch asked := ofACopy[name]; asked {
+			case "":
+				assert.Equal(t, ours, is.If, "%s: %s", name, job)
+			case "DRIFT_STACKS":
+				assert.Equal(t, "vars.DRIFT_STACKS != ''", is.If, "%s: %s", name, job)
+			default:
+				condition, _, _ := strings.Cut(strings.Trim(is.If, "("), ")")
+				assert.Equal(t, ours+" || vars."+asked+" == 'yes'", condition, "%s: %s", name, job)
+			}
 		}
+	}
+}
+
+// A skipped preview has no result, and did not fail.
+func TestPreviewComment_SaysNothingOfAPreviewThatWasSkipped(t *testing.T) {
+	var w workflow
+	parse(t, ".github/workflows/preview-comment.yaml", &w)
+	for _, conclusion := range []string{"action_required", "skipped"} {
+		assert.Contains(t, w.Jobs["comment"].If, "&& github.event.workflow_run.conclusion != '"+conclusion+"'")
 	}
 }
 
