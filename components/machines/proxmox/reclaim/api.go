@@ -3,6 +3,7 @@ package reclaim
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (c *proxmox) do(ctx context.Context, method, path string, data any) error {
 	request.Header.Set("Authorization", "PVEAPIToken="+c.token)
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("proxmox: %w", err)
+		return fmt.Errorf("proxmox: %w%s", err, trustRemedy(err))
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end
 	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
@@ -176,10 +177,24 @@ func (r *statusError) Error() string {
 	return fmt.Sprintf("proxmox: %s %s: %s", r.method, r.path, r.status)
 }
 
+// trustRemedy returns what to do about a certificate that is not trusted, to be appended to the error; "" for another error. The Proxmox
+// provider trusts the same CAs.
+func trustRemedy(err error) string {
+	const insecure = ", or set proxmox.insecure: true"
+	switch {
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "; copy /etc/pve/pve-root-ca.pem from a Proxmox node and export SSL_CERT_FILE with its path (macOS: trust it in the keychain)" +
+			insecure
+	case errors.As(err, new(x509.HostnameError)):
+		return "; write a name or an address of the certificate in proxmox.endpoint" + insecure
+	}
+	return ""
+}
+
 // temporary reports whether the same request may succeed later. Proxmox answers 500 for a VM that was created or deleted just now.
 func temporary(err error) bool {
 	var failed *statusError
-	return !errors.As(err, &failed) || failed.code >= http.StatusInternalServerError
+	return trustRemedy(err) == "" && (!errors.As(err, &failed) || failed.code >= http.StatusInternalServerError)
 }
 
 // until calls look every second, until it is done or the context ends. While look is not done, its error is kept as the reason

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,6 +323,30 @@ func TestReclaim_AFailedTaskIsAnError(t *testing.T) {
 	err = pve.run(t.Context(), "pve1", 1111, http.MethodPost, "/status/stop")
 	require.ErrorAs(t, err, new(*taskError))
 	require.ErrorContains(t, err, "VM is locked (backup)")
+}
+
+func TestAPI_SaysWhatToDoAboutACertificateThatIsNotTrusted(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	pve, err := API{Endpoint: server.URL, Token: "t"}.connect()
+	require.NoError(t, err)
+	err = pve.do(t.Context(), http.MethodGet, "version", nil)
+	require.ErrorContains(t, err, "certificate signed by unknown authority; copy /etc/pve/pve-root-ca.pem from a Proxmox node and export "+
+		"SSL_CERT_FILE with its path (macOS: trust it in the keychain), or set proxmox.insecure: true")
+	assert.False(t, temporary(err), "nothing waits for that")
+
+	address, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	pve, err = API{Endpoint: "https://localhost:" + address.Port(), Token: "t"}.connect()
+	require.NoError(t, err)
+	pve.http.Transport.(*http.Transport).TLSClientConfig.RootCAs = server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	err = pve.do(t.Context(), http.MethodGet, "version", nil)
+	require.ErrorContains(t, err, "not localhost; write a name or an address of the certificate in proxmox.endpoint")
+
+	pve, err = API{Endpoint: server.URL, Token: "t", Insecure: true}.connect()
+	require.NoError(t, err)
+	require.ErrorAs(t, pve.do(t.Context(), http.MethodGet, "version", nil), new(*statusError))
 }
 
 func TestAPI_ReadsAnUnsetTokenFromTheEnvironment(t *testing.T) {
