@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -25,6 +26,11 @@ type component struct {
 	has                      func(*cluster.Cluster) bool
 }
 
+// crds returns the component whose CRDs a stack may leave out: its key is that of the CRDs below crds.
+func crds(group, name, key string, source func(*cluster.CRDs) cluster.CRDSource) component {
+	return component{group, name, "crds." + key + ".skip", "remove it", func(c *cluster.Cluster) bool { return !source(&c.CRDs).Skip }}
+}
+
 var components = []component{
 	{"cert-manager.io", "cert-manager", "certManager.enabled", "set it to true",
 		func(c *cluster.Cluster) bool { return c.CertManager.Enabled }},
@@ -34,6 +40,12 @@ var components = []component{
 		func(c *cluster.Cluster) bool { return c.Providers.OnePassword != nil }},
 	{"bitnami.com", "sealed-secrets", "secrets.sealedSecrets", "declare it",
 		func(c *cluster.Cluster) bool { return c.Providers.SealedSecrets != nil }},
+	crds("ceph.rook.io", "rook", "rook", func(c *cluster.CRDs) cluster.CRDSource { return c.Rook }),
+	crds("csi.ceph.io", "ceph-csi", "cephCSI", func(c *cluster.CRDs) cluster.CRDSource { return c.CephCSI }),
+	crds("operator.victoriametrics.com", "victoria-metrics", "victoriaMetrics",
+		func(c *cluster.CRDs) cluster.CRDSource { return c.VictoriaMetrics }),
+	crds("monitoring.coreos.com", "prometheus", "prometheusOperator", func(c *cluster.CRDs) cluster.CRDSource { return c.PrometheusOperator }),
+	crds("postgresql.cnpg.io", "cloudnative-pg", "cloudnativePG", func(c *cluster.CRDs) cluster.CRDSource { return c.CloudNativePG }),
 }
 
 // checkNeeds returns advice about objects whose API nothing brings, neither the stack nor a manifest, and about ExternalSecrets that the
@@ -61,10 +73,59 @@ func (r *reader) checkNeeds(stack *cluster.Cluster) cluster.Problems {
 	return findings.All()
 }
 
-// brings reports whether a manifest installs a component: by a HelmRelease, or with its CRDs.
+// brings reports whether a manifest installs a component: by a HelmRelease, which may leave out CRDs, or with its CRDs.
 func (r *reader) brings(one component) bool {
 	return slices.ContainsFunc(r.declared, func(d declared) bool {
-		return d.Kind == "HelmRelease" && strings.Contains(d.Metadata.Name+d.Spec.Chart.Spec.Chart, one.name) ||
+		leavesOut := strings.HasPrefix(one.key, "crds.") && d.Spec.Install.CRDs == "Skip"
+		return d.Kind == "HelmRelease" && strings.Contains(d.Metadata.Name+d.Spec.Chart.Spec.Chart, one.name) && !leavesOut ||
 			d.Kind == "CustomResourceDefinition" && d.Spec.Group == one.group
 	})
+}
+
+// checkTenants returns advice about objects that Flux applies with the rights of the service account default, because they name none.
+func (r *reader) checkTenants(stack *cluster.Cluster) cluster.Problems {
+	flux := stack.GitOps.Flux
+	if !flux.Multitenant || flux.TenantServiceAccount != "" {
+		return nil
+	}
+	var bare []declared
+	for _, d := range r.declared {
+		isFlux := d.Kind == "Kustomization" && d.group() == "kustomize.toolkit.fluxcd.io" || d.Kind == "HelmRelease"
+		if isFlux && d.Spec.ServiceAccountName == "" {
+			bare = append(bare, d)
+		}
+	}
+	if len(bare) == 0 {
+		return nil
+	}
+	others := ""
+	if len(bare) > 1 {
+		others = fmt.Sprintf(" (and %d more)", len(bare)-1)
+	}
+	return cluster.Problems{cluster.NewProblem("gitops.flux.multitenant",
+		"name an account with enough rights there, or in gitops.flux.tenantServiceAccount",
+		"%s declares the %s %s without spec.serviceAccountName%s: Flux applies it with the rights of the account default of its namespace",
+		bare[0].file, bare[0].Kind, bare[0].Metadata.Name, others)}
+}
+
+// checkPlainSecrets returns advice about Secrets whose values everybody knows who reads the repository.
+func (r *reader) checkPlainSecrets() (advice cluster.Problems) {
+	for _, d := range r.declared {
+		if d.Kind == "Secret" && d.APIVersion == "v1" && d.SOPS == nil && (hasText(d.Data) || hasText(d.StringData)) {
+			advice = append(advice, cluster.NewProblem("gitops.path", "encrypt it with SOPS or as a SealedSecret, or write an ExternalSecret",
+				"%s has the values of the Secret %s in plain text", d.file, d.Metadata.Name))
+		}
+	}
+	return advice
+}
+
+// hasText reports whether the data of a Secret has more than variables, which Flux replaces.
+func hasText(data any) bool {
+	values, _ := data.(map[string]any)
+	for _, value := range values {
+		if text, _ := value.(string); strings.TrimSpace(choice.ReplaceAllString(text, "")) != "" {
+			return true
+		}
+	}
+	return false
 }

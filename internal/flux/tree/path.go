@@ -37,7 +37,8 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	case unread != nil:
 		return nil, nil, unread
 	}
-	advice = slices.Concat(reader.checkNeeds(stack), reader.checkStorage(stack), reader.checkLiteral(settings))
+	advice = slices.Concat(reader.checkNeeds(stack), reader.checkTenants(stack), reader.checkPlainSecrets(), reader.checkStorage(stack),
+		reader.checkLiteral(settings))
 	return advice, nil, reader.variables(settings)
 }
 

@@ -245,6 +245,74 @@ func TestCheckStack_WarnsOfObjectsWhoseAPINothingBrings(t *testing.T) {
 	assert.Empty(t, advice)
 }
 
+func TestCheckStack_WarnsOfObjectsWhoseCRDsTheStackLeavesOut(t *testing.T) {
+	const file = "kubernetes/clusters/infra/object.yaml"
+	const release = "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: %s}\nspec: {%s}\n"
+	for _, one := range []struct {
+		api, key, chart string
+		skip            func(*cluster.CRDs)
+	}{
+		{"ceph.rook.io", "rook", "rook-ceph", func(c *cluster.CRDs) { c.Rook.Skip = true }},
+		{"operator.victoriametrics.com", "victoriaMetrics", "victoria-metrics-k8s-stack",
+			func(c *cluster.CRDs) { c.VictoriaMetrics.Skip = true }},
+		{"postgresql.cnpg.io", "cloudnativePG", "cloudnative-pg", func(c *cluster.CRDs) { c.CloudNativePG.Skip = true }},
+	} {
+		object := "apiVersion: " + one.api + "/v1\nkind: Thing\nmetadata: {name: a}\n"
+		skipped := func(c *cluster.Cluster) { one.skip(&c.CRDs) }
+		warning := "crds." + one.key + ".skip: " + file + " declares a Thing of " + one.api + ", which this stack does not have; " +
+			"remove it, unless something else brings it"
+		for manifest, want := range map[string]string{
+			object: warning,
+			object + fmt.Sprintf(release, one.chart, "install: {crds: Skip}"): warning,
+			object + fmt.Sprintf(release, one.chart, ""):                      "",
+		} {
+			advice, _, err := CheckStack(withTree(t, manifest), given(t, nil, skipped))
+			require.NoError(t, err)
+			assert.Equal(t, want, advice.Error(), manifest)
+		}
+		advice, _, err := CheckStack(withTree(t, object), given(t, nil))
+		require.NoError(t, err)
+		assert.Empty(t, advice, one.api)
+	}
+}
+
+func TestCheckStack_WarnsOfTenantsWithoutAServiceAccount(t *testing.T) {
+	const layer = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s}\nspec: {%s}\n---\n"
+	tenants := func(c *cluster.Cluster) { c.GitOps.Flux.Multitenant = true }
+	bare := fmt.Sprintf(layer, "a", "prune: true") + fmt.Sprintf(layer, "b", "prune: true")
+	advice, _, err := CheckStack(withTree(t, bare), given(t, nil, tenants))
+	require.NoError(t, err)
+	assert.EqualError(t, advice, "gitops.flux.multitenant: kubernetes/clusters/infra/object.yaml declares the Kustomization a without "+
+		"spec.serviceAccountName (and 1 more): Flux applies it with the rights of the account default of its namespace; "+
+		"name an account with enough rights there, or in gitops.flux.tenantServiceAccount")
+	for manifest, edit := range map[string]func(*cluster.Cluster){
+		bare: func(*cluster.Cluster) {},
+		fmt.Sprintf(layer, "a", "serviceAccountName: team"): tenants,
+		bare + "\n": func(c *cluster.Cluster) { tenants(c); c.GitOps.Flux.TenantServiceAccount = "team" },
+	} {
+		advice, _, err := CheckStack(withTree(t, manifest), given(t, nil, edit))
+		require.NoError(t, err)
+		assert.Empty(t, advice)
+	}
+}
+
+func TestCheckStack_WarnsOfASecretInPlainText(t *testing.T) {
+	const warning = "gitops.path: kubernetes/clusters/infra/object.yaml has the values of the Secret a in plain text; " +
+		"encrypt it with SOPS or as a SealedSecret, or write an ExternalSecret"
+	for secret, want := range map[string]string{
+		"stringData: {password: hunter2}":            warning,
+		"data: {password: aHVudGVyMg==}":             warning,
+		"type: kubernetes.io/service-account-token":  "",
+		"stringData: {cluster: '${CLUSTER_NAME}'}":   "",
+		"data: {password: 'ENC[x]'}\nsops: {mac: x}": "",
+	} {
+		advice, _, err := CheckStack(withTree(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"+secret+"\n"), given(t, nil))
+		require.NoError(t, err)
+		assert.Equal(t, want, advice.Error(), secret)
+		assert.NotContains(t, advice.Error(), "hunter2")
+	}
+}
+
 func TestContains_NamesAFolderThatAppliesAnotherClusterToo(t *testing.T) {
 	repository := withTree(t, "kind: ConfigMap\n")
 	for paths, want := range map[[2]string]string{

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -71,9 +72,12 @@ func (r *reader) folder(folder string, settings map[string]string) error {
 	})
 }
 
+// kustomizations are the names that kustomize looks for.
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
 // kustomizationIn returns the path of a folder's kustomization; "" if there is none.
 func kustomizationIn(repository fs.FS, folder string) string {
-	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+	for _, name := range kustomizations {
 		if _, err := fs.Stat(repository, path.Join(folder, name)); err == nil {
 			return path.Join(folder, name)
 		}
@@ -117,8 +121,11 @@ func (r *reader) objects(name string) (objects []object, err error) {
 		var object object
 		if err := document.Decode(&object); err != nil {
 			object.Kind = "" // of another form than the objects that are followed
+		} else if slices.Contains(kustomizations, path.Base(name)) { // which need not say what they are
+			object.Kind = cmp.Or(object.Kind, "Kustomization")
+			object.APIVersion = cmp.Or(object.APIVersion, kustomizeGroup+"/v1beta1")
 		}
-		if !object.unsubstituted() {
+		if !object.Metadata.unsubstituted() {
 			r.scan(name, &document)
 		}
 		r.declared = append(r.declared, declared{object, name})
@@ -134,8 +141,8 @@ type object struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
 	Metadata   struct {
-		Name, Namespace     string
-		Labels, Annotations map[string]string
+		Name, Namespace string
+		marks           `yaml:",inline"`
 	}
 	Spec struct {
 		Path           string
@@ -143,19 +150,41 @@ type object struct {
 		SecretStoreRef struct{ Kind, Name string }           `yaml:"secretStoreRef"`
 		Group          string                                // of a CustomResourceDefinition
 		Chart          struct{ Spec struct{ Chart string } } // of a HelmRelease
-		PostBuild      struct {
+		Install        struct {
+			CRDs string `yaml:"crds"`
+		}
+		ServiceAccountName string `yaml:"serviceAccountName"`
+		PostBuild          struct {
 			Substitute     map[string]string
 			SubstituteFrom []struct{ Name string } `yaml:"substituteFrom"`
 		} `yaml:"postBuild"`
 	}
 	Resources, Components []string
-	Provisioner           string // of a StorageClass
+	ConfigMapGenerator    []generator `yaml:"configMapGenerator"`
+	SecretGenerator       []yaml.Node `yaml:"secretGenerator"`
+	HelmCharts            []yaml.Node `yaml:"helmCharts"`
+	GeneratorOptions      marks       `yaml:"generatorOptions"`
+	Provisioner           string      // of a StorageClass
+
+	Data       any // of a Secret
+	StringData any `yaml:"stringData"`
+	SOPS       any // how SOPS has encrypted the object
 }
 
-// unsubstituted reports whether Flux leaves the object as it is.
-func (o object) unsubstituted() bool {
+// generator makes a ConfigMap.
+type generator struct {
+	Name        string
+	Files, Envs []string
+	Options     marks
+}
+
+// marks are what objects are marked with.
+type marks struct{ Labels, Annotations map[string]string }
+
+// unsubstituted reports whether Flux leaves the object with the marks as it is.
+func (m marks) unsubstituted() bool {
 	const key = "kustomize.toolkit.fluxcd.io/substitute"
-	return o.Metadata.Labels[key] == "disabled" || o.Metadata.Annotations[key] == "disabled"
+	return m.Labels[key] == "disabled" || m.Annotations[key] == "disabled"
 }
 
 // layer is the Kustomization of Flux that applies a manifest, as far as it replaces variables.
@@ -178,10 +207,13 @@ func (o object) layer() layer {
 func (r *reader) follow(name string, object object, settings map[string]string) error {
 	var folders []string
 	switch group, _, _ := strings.Cut(object.APIVersion, "/"); {
-	case object.Kind != "Kustomization":
+	case object.Kind != "Kustomization" && object.Kind != "Component":
 	case group == "kustomize.toolkit.fluxcd.io" && object.Spec.Path != "" && object.Spec.SourceRef.Name == sourceName:
 		folders = append(folders, object.Spec.Path)
-	case group == "kustomize.config.k8s.io":
+	case group == kustomizeGroup:
+		if err := r.generated(name, object); err != nil {
+			return err
+		}
 		for _, resource := range slices.Concat(object.Resources, object.Components) {
 			if !strings.Contains(resource, "://") {
 				folders = append(folders, path.Join(path.Dir(name), resource))
@@ -201,9 +233,13 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		if err != nil {
 			return fmt.Errorf("%s: %s %s: its path %s is not in the repository", name, object.Kind, object.Metadata.Name, at)
 		}
-		if info.IsDir() {
-			r.read[at] = true
+		if !info.IsDir() { // of any ending, such as .json
+			if err := r.once(at, settings); err != nil {
+				return err
+			}
+			continue
 		}
+		r.read[at] = true
 		if err := r.folder(at, settings); err != nil {
 			return err
 		}
@@ -211,9 +247,38 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 	return nil
 }
 
+// generated adds the variables in the files of the ConfigMaps that a kustomization makes. Those of its Secrets are encoded before Flux
+// replaces anything.
+func (r *reader) generated(kustomization string, object object) error {
+	for _, generator := range object.ConfigMapGenerator {
+		if object.GeneratorOptions.unsubstituted() || generator.Options.unsubstituted() {
+			continue
+		}
+		for _, source := range slices.Concat(generator.Files, generator.Envs) {
+			_, file, hasKey := strings.Cut(source, "=")
+			if !hasKey {
+				file = source
+			}
+			at := path.Join(path.Dir(kustomization), file)
+			if strings.HasPrefix(at, "..") {
+				continue
+			}
+			text, err := fs.ReadFile(r.repository, at)
+			if err != nil {
+				return fmt.Errorf("%s: configMapGenerator %s: %s is not in the repository", kustomization, generator.Name, at)
+			}
+			if utf8.Valid(text) {
+				r.text(at, &yaml.Node{Kind: yaml.ScalarNode, Value: string(text), Line: 1})
+			}
+		}
+	}
+	return nil
+}
+
 const (
-	sourceName   = "flux-system"      // of the source that Flux syncs from
-	settingsName = "cluster-settings" // of the ConfigMap with the settings
+	kustomizeGroup = "kustomize.config.k8s.io"
+	sourceName     = "flux-system"      // of the source that Flux syncs from
+	settingsName   = "cluster-settings" // of the ConfigMap with the settings
 )
 
 // choice is a use of a setting, possibly with a default.

@@ -154,6 +154,32 @@ func TestCheck_LeavesAloneWhatIsNotSubstitutedAndATreeElsewhere(t *testing.T) {
 	assert.NoError(t, Check(repository(), "clusters/elsewhere", settings))
 }
 
+func TestCheck_ReadsGeneratedConfigMapsComponentsAndJSONAsFluxDoes(t *testing.T) {
+	const kustomization = "configMapGenerator: [{name: a, files: [index.html, page=other.html, logo.png], envs: [values.env]}]\n" +
+		"resources: [web.json]\ncomponents: [part]\n"
+	files := fstest.MapFS{
+		"a/kustomization.yaml":      {Data: []byte(kustomization)},
+		"a/index.html":              {Data: []byte("<p>\n${ONE}\n")},
+		"a/other.html":              {Data: []byte("${TWO}")},
+		"a/values.env":              {Data: []byte("a=${THREE}")},
+		"a/logo.png":                {Data: []byte("\xff${BYTES}")},
+		"a/web.json":                {Data: []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "${FOUR}"}}`)},
+		"a/unnamed.json":            {Data: []byte(`{"a": "${UNNAMED}"}`)},
+		"a/part/kustomization.yaml": {Data: []byte("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [part.yaml]\n")},
+		"a/part/part.yaml":          {Data: []byte("kind: ConfigMap\ndata: {a: '${FIVE}'}\n")},
+	}
+	const unknown = " is not defined, and Flux would write nothing in its place; add it to gitops.settings in the stack file"
+	assert.EqualError(t, Check(files, "a", nil), "a/index.html:2: ${ONE}"+unknown+"\na/other.html:1: ${TWO}"+unknown+
+		"\na/values.env:1: ${THREE}"+unknown+"\na/web.json:1: ${FOUR}"+unknown+"\na/part/part.yaml:2: ${FIVE}"+unknown)
+
+	files["a/kustomization.yaml"].Data = []byte(kustomization +
+		"generatorOptions: {annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}\n")
+	assert.NoError(t, Check(files, "a", map[string]string{"FOUR": "4", "FIVE": "5"}))
+	delete(files, "a/other.html")
+	files["a/kustomization.yaml"].Data = []byte(kustomization)
+	assert.EqualError(t, Check(files, "a", nil), "a/kustomization.yaml: configMapGenerator a: a/other.html is not in the repository")
+}
+
 func TestCheckStack_WarnsOfASettingThatStaysAsItIsWritten(t *testing.T) {
 	manifests := withTree(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
