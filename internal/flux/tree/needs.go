@@ -20,6 +20,12 @@ func (d declared) group() string {
 	return group
 }
 
+// applies reports whether something comes of a manifest. Nothing comes of a kustomization alone, unless it makes or fetches something.
+func (d declared) applies() bool {
+	remote := slices.ContainsFunc(slices.Concat(d.Resources, d.Components), func(one string) bool { return strings.Contains(one, "://") })
+	return d.Kind != "" && (d.group() != kustomizeGroup || remote || len(d.ConfigMapGenerator)+len(d.SecretGenerator)+len(d.HelmCharts) > 0)
+}
+
 // component is one that brings the API of objects, and how a stack has it.
 type component struct {
 	group, name, key, remedy string

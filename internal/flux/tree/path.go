@@ -37,6 +37,10 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	case unread != nil:
 		return nil, nil, unread
 	}
+	if !slices.ContainsFunc(reader.declared, declared.applies) {
+		return nil, cluster.Problems{cluster.NewProblem(key, "put a manifest there, or write the folder that has some",
+			"%s declares nothing, and Flux fails on a folder without manifests", folder)}, nil
+	}
 	advice = slices.Concat(reader.checkNeeds(stack), reader.checkTenants(stack), reader.checkPlainSecrets(), reader.checkStorage(stack),
 		reader.checkLiteral(settings))
 	return advice, nil, reader.variables(settings)

@@ -197,6 +197,29 @@ func TestCheckStack_ChecksThePathAsFarAsTheCheckoutHasIt(t *testing.T) {
 	}
 }
 
+func TestCheckStack_RefusesAFolderThatDeclaresNothing(t *testing.T) {
+	const folder = "kubernetes/clusters/empty"
+	for file, text := range map[string]string{
+		"README.md":          "kind: ConfigMap\n",
+		"object.yaml":        "# nothing yet\n",
+		"kustomization.yaml": "kind: Kustomization\nresources: []\n",
+	} {
+		manifests := withTree(t, "kind: ConfigMap\n")
+		manifests[folder+"/"+file] = &fstest.MapFile{Data: []byte(text)}
+		_, problems, err := CheckStack(manifests, given(t, nil, func(c *cluster.Cluster) { c.GitOps.Path = folder }))
+		require.NoError(t, err)
+		assert.EqualError(t, problems, "gitops.path: "+folder+" declares nothing, and Flux fails on a folder without manifests; "+
+			"put a manifest there, or write the folder that has some", file)
+	}
+	for _, text := range []string{"resources: [https://example.com/a.yaml]\n", "configMapGenerator: [{name: a, literals: [a=b]}]\n"} {
+		manifests := withTree(t, "kind: ConfigMap\n")
+		manifests[folder+"/kustomization.yaml"] = &fstest.MapFile{Data: []byte(text)}
+		_, problems, err := CheckStack(manifests, given(t, nil, func(c *cluster.Cluster) { c.GitOps.Path = folder }))
+		require.NoError(t, err)
+		assert.Empty(t, problems, text)
+	}
+}
+
 func TestCheckStack_WarnsOfStorageThatNothingBringsInTime(t *testing.T) {
 	const manifest = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: ceph-block}\n" +
 		"provisioner: rook-ceph.rbd.csi.ceph.com\n"
