@@ -18,6 +18,7 @@ func (c *Cluster) Advice(day time.Time) Problems {
 		c.Providers.OnePassword.Operator.advise(&findings)
 	}
 	c.adviseStorageVault(&findings)
+	c.adviseStorageMachines(&findings)
 	c.adviseSnapshotBucket(&findings)
 	if c.Proxmox.Datastores.ISOShared && c.Proxmox.Datastores.ISO == "local" && len(c.Proxmox.Nodes) > 1 {
 		findings.Found("proxmox.datastores.isoShared", "remove it, or name the shared storage in proxmox.datastores.iso",

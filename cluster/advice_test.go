@@ -24,3 +24,13 @@ func TestAdvice_WarnsOfAnExpiredAuthority(t *testing.T) {
 	assert.NotContains(t, meshed.Advice(time.Now()).Error(), says)
 	assert.ErrorContains(t, meshed.Advice(time.Now().Add(2*time.Hour)), says)
 }
+
+func TestAdvice_WarnsOfDisksForCephInMachinesThatTakeNoPods(t *testing.T) {
+	const says = "storage.role: provider, and no OSD tolerates the taints of infra-worker-1, infra-worker-2: Ceph does not use their disks"
+	infra := clusters.Infra(t)
+	assert.NotContains(t, infra.Advice(time.Now()).Error(), "OSD")
+	infra.NodePools[1].Taints = map[string]string{"storage": "only:PreferNoSchedule"}
+	assert.NotContains(t, infra.Advice(time.Now()).Error(), "OSD")
+	infra.NodePools[1].Taints = map[string]string{"storage": "only:NoSchedule"}
+	assert.ErrorContains(t, infra.Advice(time.Now()), says)
+}

@@ -47,9 +47,9 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 	provider := clusters.Infra(t, func(c *cluster.Cluster) {
 		c.NodePools[1].DataDisks = []cluster.DataDisk{
 			{Name: "scratch", Size: cluster.GiB, Use: cluster.DiskVolume},
-			{Name: "osd-1", Size: cluster.GiB, Use: cluster.DiskOSD},
+			{Name: "osd-1", Size: 5 * cluster.GiB, Use: cluster.DiskOSD},
 			{Name: "other", Size: cluster.GiB, Use: cluster.DiskRaw},
-			{Name: "osd-2", Size: cluster.GiB, Use: cluster.DiskOSD},
+			{Name: "osd-2", Size: 5 * cluster.GiB, Use: cluster.DiskOSD},
 		}
 	})
 	assert.Equal(t, map[string]string{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -183,7 +184,9 @@ func (c storageCheck) storage() {
 	case s.Role != StorageConsumer && s.Provider != "":
 		c.Found(storageProviderPath, "remove it, or write role: consumer", "%s is for a consumer, and the role is %s", s.Provider, s.Role)
 	}
-	if s.Role != StorageProvider {
+	if s.Role == StorageProvider {
+		c.storageDisks()
+	} else {
 		c.noStorageDisks()
 	}
 	c.storageReplicas(machines)
@@ -199,6 +202,42 @@ func (c storageCheck) verifiedStorage() {
 			path = "storage.drivers"
 		}
 		c.Found(path, "remove it, or set gitops.enabled: true", "comes with the tree, which nothing applies")
+	}
+}
+
+// cephDisk is the size of the smallest disk that Ceph takes. ceph-volume rejects a smaller one with "Insufficient space (<5GB)" (Ceph,
+// src/ceph-volume/ceph_volume/util/device.py), and Rook skips what it rejects (pkg/daemon/ceph/osd/daemon.go).
+const cephDisk = 5 * GiB
+
+// storageDisks checks that Ceph takes a provider's disks.
+func (c storageCheck) storageDisks() {
+	for i, pool := range c.NodePools {
+		for j, disk := range pool.DataDisks {
+			if disk.Use == DiskOSD && disk.Size < cephDisk {
+				c.Found(fmt.Sprintf("nodePools[%d].dataDisks[%d].size", i, j), fmt.Sprintf("write at least %s", cephDisk),
+					"%s is too small for Ceph, which would leave the disk out", disk.Size)
+			}
+		}
+	}
+}
+
+// adviseStorageMachines advises against disks of the shared storage in machines whose taints the tree's OSDs do not tolerate: its
+// CephCluster has tolerations for monitors only.
+func (c *Cluster) adviseStorageMachines(findings *Findings) {
+	takesPods := map[string]bool{}
+	for _, machine := range c.PodMachines() {
+		takesPods[machine.Name] = true
+	}
+	var unused []string
+	for _, machine := range c.StorageMachines() {
+		if !takesPods[machine.Name] {
+			unused = append(unused, machine.Name)
+		}
+	}
+	if c.Storage.Role == StorageProvider && len(unused) > 0 {
+		findings.Found("storage.role", "remove the taints, set kubernetes.allowSchedulingOnControlPlanes for control planes, or give the "+
+			"tree's CephCluster tolerations in spec.placement.osd", "%s, and no OSD tolerates the taints of %s: Ceph does not use their disks",
+			c.Storage.Role, strings.Join(unused, ", "))
 	}
 }
 

@@ -220,6 +220,26 @@ func TestCheckStack_RefusesAFolderThatDeclaresNothing(t *testing.T) {
 	}
 }
 
+func TestCheckStack_WarnsOfAStorageClassOfAnotherRole(t *testing.T) {
+	manifests := withTree(t, "kind: ConfigMap\n")
+	const file = "kubernetes/infrastructure/storage/class/class.yaml"
+	text, err := os.ReadFile(filepath.Join(root, file))
+	require.NoError(t, err)
+	manifests[file] = &fstest.MapFile{Data: text}
+	none := func(c *cluster.Cluster) {
+		c.Storage, c.NodePools[1].DataDisks = cluster.Storage{Role: cluster.StorageNone, Classes: []string{"nfs", "ceph-block"}}, nil
+	}
+	advice, problems, err := CheckStack(manifests, given(t, nil, none))
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	assert.EqualError(t, advice, "storage.classes[1]: ceph-block is declared by "+file+", which this stack with storage.role: none does "+
+		"not apply; remove it, or write the storage.role that applies the file")
+	manifests["kubernetes/clusters/infra/object.yaml"] = &fstest.MapFile{Data: text}
+	advice, _, err = CheckStack(manifests, given(t, nil, none))
+	require.NoError(t, err)
+	assert.Empty(t, advice)
+}
+
 func TestCheckStack_WarnsOfStorageThatNothingBringsInTime(t *testing.T) {
 	const manifest = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: ceph-block}\n" +
 		"provisioner: rook-ceph.rbd.csi.ceph.com\n"

@@ -2,12 +2,19 @@ package tree
 
 import (
 	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
 
 // checkStorage returns advice about storage: classes and drivers that no manifest brings, if they are nearly one that a manifest brings,
-// and Flux's own volume on a class that only Flux makes. More is not known: charts and operators make classes, too.
+// classes of another role in the storage, and Flux's own volume on a class that only Flux makes. More is not known: charts and operators make
+// classes, too.
 func (r *reader) checkStorage(stack *cluster.Cluster) (advice cluster.Problems) {
 	var findings cluster.Findings
 	var classes, drivers []string
@@ -31,5 +38,40 @@ func (r *reader) checkStorage(stack *cluster.Cluster) (advice cluster.Problems) 
 	}
 	near("storage.classes", stack.Storage.Classes, classes)
 	near("storage.drivers", stack.Storage.Drivers, drivers)
+	for i, class := range stack.Storage.Classes {
+		if slices.Contains(classes, class) {
+			continue
+		}
+		if file := r.unapplied(stack.GitOps.Path, class); file != "" {
+			findings.Found(fmt.Sprintf("storage.classes[%d]", i), "remove it, or write the storage.role that applies the file",
+				"%s is declared by %s, which this stack with storage.role: %s does not apply", class, file, stack.Storage.Role)
+		}
+	}
 	return findings.All()
+}
+
+// unapplied returns a file that declares a StorageClass, below the first folder of the path, among those that the stack does not apply; ""
+// if there is none.
+func (r *reader) unapplied(at, class string) (file string) {
+	top, _, _ := strings.Cut(clean(at), "/")
+	_ = fs.WalkDir(r.repository, top, func(name string, _ fs.DirEntry, err error) error { // what cannot be read is not applied
+		if err != nil || path.Ext(name) != ".yaml" || r.read[name] {
+			return nil //nolint:nilerr // likewise
+		}
+		text, err := fs.ReadFile(r.repository, name)
+		if err != nil || !strings.Contains(string(text), "kind: StorageClass") || !strings.Contains(string(text), class) {
+			return nil //nolint:nilerr // likewise
+		}
+		for decoder := yaml.NewDecoder(strings.NewReader(string(text))); file == ""; {
+			var one object
+			if decoder.Decode(&one) != nil {
+				return nil
+			}
+			if one.Kind == "StorageClass" && one.Metadata.Name == class {
+				file = name
+			}
+		}
+		return fs.SkipAll
+	})
+	return file
 }
