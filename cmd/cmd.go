@@ -26,7 +26,9 @@ var subcommands = []struct {
 }{
 	{"check", "check stack files, without a cluster", check.Main},
 	{"handover-file", "write the file with which Flux takes over a component", check.HandOver},
-	{"new", "write a repository for a cluster", newcluster.Main},
+	{"new", "write a repository for a cluster", func(command string, args []string) int {
+		return newcluster.Main(command, ownVersion(), args)
+	}},
 	{"probe", "look at a cluster, and wait until it is healthy", probe.Main},
 	{"version", "print the version", func(string, []string) int { return printVersion(os.Stdout) }},
 }

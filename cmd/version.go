@@ -15,9 +15,14 @@ const module = "github.com/slipway-platform/slipway"
 var released string
 
 func printVersion(to io.Writer) int {
-	info, _ := debug.ReadBuildInfo() // nil in a binary without
-	_, _ = fmt.Fprintf(to, "%s %s %s/%s %s\n", program, versionOf(released, info), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	_, _ = fmt.Fprintf(to, "%s %s %s/%s %s\n", program, ownVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	return 0
+}
+
+// ownVersion returns the version of this binary.
+func ownVersion() string {
+	info, _ := debug.ReadBuildInfo() // nil in a binary without
+	return versionOf(released, info)
 }
 
 // versionOf returns the version of a build: the released one, or else that of this module, which is the program's or one that it requires.

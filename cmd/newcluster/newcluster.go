@@ -40,8 +40,11 @@ var answers = []answer{
 	{"git", "https://github.com/OWNER/REPOSITORY.git", "`URL` of the repository that Flux reads"},
 }
 
-// Main writes the repository that args name, and returns the exit code. program is the command line before args.
-func Main(program string, args []string) int { return run(program, args, os.Stdout, os.Stderr) }
+// Main writes the repository that args name, and returns the exit code. program is the command line before args, and version
+// that of the binary, which go.mod then requires if it is published.
+func Main(program, version string, args []string) int {
+	return run(program, version, args, os.Stdout, os.Stderr)
+}
 
 const (
 	written    = 0
@@ -49,7 +52,7 @@ const (
 	usageError = 2
 )
 
-func run(program string, args []string, out, problems io.Writer) int {
+func run(program, version string, args []string, out, problems io.Writer) int {
 	flags := flag.NewFlagSet(program, flag.ContinueOnError)
 	flags.SetOutput(problems)
 	flags.Usage = func() {
@@ -60,6 +63,7 @@ func run(program string, args []string, out, problems io.Writer) int {
 	for _, one := range answers {
 		given[one.name] = flags.String(one.name, one.replaces, one.does)
 	}
+	source := flags.String("source", "", "`folder` of a checkout of Slipway, which go.mod then uses instead of a version")
 	name := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
@@ -74,6 +78,9 @@ func run(program string, args []string, out, problems io.Writer) int {
 		return usageError
 	}
 	files, err := render(name, given)
+	if err == nil {
+		files["go.mod"], err = moduleFile(files["go.mod"], version, *source)
+	}
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return usageError
@@ -85,6 +92,31 @@ func run(program string, args []string, out, problems io.Writer) int {
 	_, _ = fmt.Fprintf(out, "%s: written\nNext: %s says what to do, from here to the first pulumi up.\n",
 		name, filepath.Join(name, "README.md"))
 	return written
+}
+
+const module = "github.com/slipway-platform/slipway"
+
+// published matches versions that Go can fetch, and not one of a changed checkout, v0.1.0+dirty.
+var published = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+// moduleFile returns the template's go.mod with the binary's version, unless it was built from source, and with the folder of the source
+// if one is given.
+func moduleFile(text, version, source string) (string, error) {
+	if published.MatchString(version) {
+		text = regexp.MustCompile(regexp.QuoteMeta(module)+` v\S+`).ReplaceAllString(text, module+" "+version)
+	}
+	if source == "" {
+		return text, nil
+	}
+	folder, err := filepath.Abs(source)
+	if err != nil {
+		return "", err
+	}
+	own, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	if err != nil || !strings.HasPrefix(string(own), "module "+module+"\n") {
+		return "", fmt.Errorf("--source: %s is no checkout of Slipway; write the folder that has its go.mod", source)
+	}
+	return text + "\nreplace " + module + " => " + folder + "\n", nil
 }
 
 var networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)

@@ -77,7 +77,7 @@ func newRepository(t *testing.T, args ...string) (code int, folder, problems str
 	t.Helper()
 	t.Chdir(t.TempDir())
 	var stdout, stderr bytes.Buffer
-	code = run("slipway new", args, &stdout, &stderr)
+	code = run("slipway new", "(devel)", args, &stdout, &stderr)
 	return code, args[0], stderr.String()
 }
 
@@ -131,7 +131,7 @@ func TestNew_TheStackFileIsAcceptedWithTheAnswers(t *testing.T) {
 func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"Home"}, {"../home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "--network", "300.0.0.0/24"}, {"home", "--proxmox", "pve1"},
-		{"home", "--host", "pve 1"}, {"home", "--git", "x"}, {"home", "more"}, {"home", "--nett", "x"}, {"--git", "x"},
+		{"home", "--host", "pve 1"}, {"home", "--source", "nowhere"}, {"home", "--git", "x"}, {"home", "more"}, {"home", "--nett", "x"}, {"--git", "x"},
 	} {
 		code, folder, problems := newRepository(t, wrong...)
 		assert.Equal(t, usageError, code, wrong)
@@ -140,22 +140,60 @@ func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("home", 0o750))
-	assert.Equal(t, refused, run("slipway new", []string{"home"}, new(bytes.Buffer), new(bytes.Buffer)))
+	assert.Equal(t, refused, run("slipway new", "(devel)", []string{"home"}, new(bytes.Buffer), new(bytes.Buffer)))
 	assert.Empty(t, files(t, "home"))
+}
+
+func TestNew_RequiresTheVersionOfTheBinaryOrTheCheckout(t *testing.T) {
+	const text = "module home\n\nrequire github.com/slipway-platform/slipway v0.1.0\n"
+	for version, want := range map[string]string{
+		"v1.2.3": "v1.2.3", "v1.2.4-0.20260101000000-0123456789ab": "v1.2.4-0.20260101000000-0123456789ab",
+		"(devel)": "v0.1.0", "v1.2.4-0.20260101000000-0123456789ab+dirty": "v0.1.0",
+	} {
+		made, err := moduleFile(text, version, "")
+		require.NoError(t, err)
+		assert.Equal(t, "module home\n\nrequire github.com/slipway-platform/slipway "+want+"\n", made)
+	}
+	made, err := moduleFile(text, "(devel)", "../..")
+	require.NoError(t, err)
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	assert.Equal(t, text+"\nreplace github.com/slipway-platform/slipway => "+root+"\n", made)
+	_, err = moduleFile(text, "(devel)", ".")
+	assert.EqualError(t, err, "--source: . is no checkout of Slipway; write the folder that has its go.mod")
+}
+
+func TestNew_TheReadmeSaysWhatToDoInTheOrderInWhichItWorks(t *testing.T) {
+	readme := files(t, byPulumi(t, "home"))["README.md"]
+	for _, step := range []string{
+		"git init", "pulumi login", "pulumi stack init home", "slipway:proxmoxApiToken", "slipway:gitPassword", "public: true", "go run . check",
+		"push it", "pulumi up --stack home", "kubeconfig",
+	} {
+		_, after, found := strings.Cut(readme, step)
+		require.True(t, found, "%s stands nowhere, or too early", step)
+		readme = after
+	}
+}
+
+// Without gitops.public, a repository without a password is refused.
+func TestTemplate_AsksForNothingThatAPublicRepositoryStillNeeds(t *testing.T) {
+	found, err := workspace.LoadTemplate(generated)
+	require.NoError(t, err)
+	assert.Contains(t, found.Config["slipway:gitPassword"].Description, "public: true in slipway:gitops")
 }
 
 // The module is this checkout, because the version in go.mod may have no release yet.
 func TestNew_TheProgramCompilesInAModuleOfItsOwn(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	code, folder, problems := newRepository(t, "home")
+	code, folder, problems := newRepository(t, "home", "--source", root)
 	require.Equal(t, written, code, problems)
 	own, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 	require.NoError(t, err)
 	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	_, requires, _ := strings.Cut(string(module), "\n\nrequire (")
-	text := string(own) + "\nrequire (" + requires + "\nreplace github.com/slipway-platform/slipway => " + root + "\n"
+	text := string(own) + "\nrequire (" + requires + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.mod"), []byte(text), 0o600))
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)
