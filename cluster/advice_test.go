@@ -34,3 +34,16 @@ func TestAdvice_WarnsOfDisksForCephInMachinesThatTakeNoPods(t *testing.T) {
 	infra.NodePools[1].Taints = map[string]string{"storage": "only:NoSchedule"}
 	assert.ErrorContains(t, infra.Advice(time.Now()), says)
 }
+
+func TestAdvice_IsSilencedByItsPathAlone(t *testing.T) {
+	infra := clusters.Infra(t, func(c *cluster.Cluster) {
+		c.Proxmox.Datastores.ISOShared = true
+		c.Accepted = []cluster.Acceptance{
+			{Path: "proxmox.datastores.isoShared", Reason: "local is a mount of the same share"}, {Path: "proxmox", Reason: "above"},
+		}
+	})
+	advice := infra.Advice(time.Now())
+	assert.Contains(t, advice.Error(), "proxmox.datastores.isoShared: true")
+	assert.NotContains(t, infra.Unaccepted(advice).Error(), "proxmox.datastores.isoShared: true")
+	assert.EqualError(t, infra.UnusedAcceptances(advice), "accepted[1].path: proxmox has no warning; remove the entry")
+}

@@ -45,6 +45,8 @@ type Cluster struct {
 	Storage     Storage     `json:"storage"`
 	Checks      []Check     `json:"checks"`
 
+	Accepted []Acceptance `json:"accepted"`
+
 	Providers SecretProviders `json:"secrets"`
 
 	// Git is what the repository declares of components, by the name of their release. It is not a key of the file.

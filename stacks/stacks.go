@@ -25,7 +25,7 @@ func Deploy(ctx *pulumi.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, advice := range declared.Advice(time.Now()) {
+	for _, advice := range declared.Unaccepted(declared.Advice(time.Now())) {
 		if err := ctx.Log.Warn(advice.Error(), nil); err != nil {
 			return err
 		}

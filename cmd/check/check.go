@@ -144,26 +144,34 @@ func check(path string, day time.Time, ownedLater bool, problems io.Writer) (*st
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
 	}
-	for _, advice := range stack.Advice(day) {
-		_, _ = fmt.Fprintf(problems, "%s: warning: %v\n", at(path, source, advice), advice)
-	}
+	advice := stack.Advice(day)
 	if problem := bootstrap.CheckSnapshot(stack); problem != nil {
 		conflicts = append(conflicts, problem)
 	}
 	file := &stackFile{path: path, source: source, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
-	if stack.GitOps.Enabled && stack.Storage.KnowsProvider() { // settings of the tree follow the provider's file
-		return file, file.checkTree(problems)
+	file.warn(stack.Unaccepted(advice), problems)
+	if !stack.GitOps.Enabled || !stack.Storage.KnowsProvider() { // settings of the tree follow the provider's file
+		return file, valid
 	}
-	return file, valid
+	ofTree, code := file.checkTree(problems)
+	if code == valid { // otherwise there may be more advice
+		file.warn(stack.UnusedAcceptances(slices.Concat(advice, ofTree)), problems)
+	}
+	return file, code
+}
+
+// warn prints advice.
+func (f *stackFile) warn(advice cluster.Problems, to io.Writer) {
+	for _, one := range advice {
+		_, _ = fmt.Fprintf(to, "%s: warning: %v\n", at(f.path, f.source, one), one)
+	}
 }
 
 // checkTree checks the manifests that Flux applies, and the settings for them: the repository that Flux syncs from is usually the one of
-// the stack file.
-func (f *stackFile) checkTree(problems io.Writer) int {
+// the stack file. It returns all advice, also what the stack file accepts.
+func (f *stackFile) checkTree(problems io.Writer) (cluster.Problems, int) {
 	advice, wrong, err := tree.CheckStack(f.source.Tree, f.stack)
-	for _, one := range advice {
-		_, _ = fmt.Fprintf(problems, "%s: warning: %v\n", at(f.path, f.source, one), one)
-	}
+	f.warn(f.stack.Unaccepted(advice), problems)
 	if len(wrong) > 0 {
 		report(f.path, f.source, wrong, problems)
 	}
@@ -172,9 +180,9 @@ func (f *stackFile) checkTree(problems io.Writer) int {
 	}
 	if err != nil || len(wrong) > 0 {
 		f.valid = false
-		return invalid
+		return advice, invalid
 	}
-	return valid
+	return advice, valid
 }
 
 // compare compares stacks that are valid by themselves, each with those that it names and with those before it, and reports whether none

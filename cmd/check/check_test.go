@@ -162,6 +162,16 @@ func TestConfigCheck_WarnsOfWhatIsAcceptedAndShouldBeChanged(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
+func TestConfigCheck_PrintsNoWarningThatTheStackFileAccepts(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	const accepted = "  slipway:accepted:\n    - {path: gitops.path, reason: the tree is in another repository}\n" +
+		"    - {path: storage.role, reason: no longer true}\n"
+	require.NoError(t, os.WriteFile(file, []byte(fixtures.Get(fixtures.Minimal).Text+accepted), 0o600))
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code)
+	assert.Equal(t, "Pulumi.home.yaml:37: warning: accepted[1].path: storage.role has no warning; remove the entry\n", problems)
+}
+
 func TestConfigCheck_ExitCodesDifferForInvalidAndUnreadableFiles(t *testing.T) {
 	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {"--absent"}} {
 		var stdout, stderr bytes.Buffer
