@@ -162,6 +162,14 @@ golden: ## Write the golden files, the reference and the generated tables anew
 	go -C tests/charts test . -run TestKeys -update
 	go -C preview test . -update
 
+# The program that makes pictures: Chromium, or a browser with the same options.
+CHROMIUM ?= chromium
+.PHONY: pictures
+pictures: ## Make the picture in the README anew, of the recorded page of a run, with a browser: CHROMIUM=chromium
+	@mkdir -p docs/pictures; profile=$$(mktemp -d); trap 'rm -rf "$$profile"' EXIT; \
+		"$(CHROMIUM)" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$$profile" --window-size=1100,880 \
+		--screenshot=docs/pictures/run.png "file://$(CURDIR)/internal/picture/testdata/up.html"
+
 .PHONY: config-check
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)

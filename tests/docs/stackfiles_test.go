@@ -1,0 +1,100 @@
+package docs
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/clusters"
+)
+
+// wholeFiles returns the blocks of a document that are whole stack files.
+func wholeFiles(name, text string) (whole []Block) {
+	for _, block := range Blocks(name, text) {
+		text := strings.Join(block.Lines, "\n")
+		if block.Language == "yaml" && strings.HasPrefix(text, "config:") && strings.Contains(text, "slipway:nodePools:") {
+			whole = append(whole, block)
+		}
+	}
+	return whole
+}
+
+// load returns the cluster of a block. The stack is named after the cluster.
+func load(t *testing.T, block Block) *cluster.Cluster {
+	t.Helper()
+	text := strings.Join(block.Lines, "\n") + "\n"
+	var file struct {
+		Config struct {
+			Cluster struct{ Name string } `json:"slipway:cluster"`
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &file), "%s:%d", block.Document, block.Line)
+	return clusters.Parse(t, "Pulumi."+file.Config.Cluster.Name+".yaml", text)
+}
+
+func TestStackFiles_InTheDocumentsAreAccepted(t *testing.T) {
+	looked := map[string]int{}
+	for name, text := range documents(t) {
+		for _, block := range wholeFiles(name, text) {
+			stack := load(t, block)
+			looked[name]++
+			assert.Empty(t, stack.Mesh.Peers, "%s:%d", name, block.Line)
+		}
+	}
+	assert.Equal(t, 1, looked["README.md"])
+}
+
+func TestReadme_TheStackFileHasFifteenLines(t *testing.T) {
+	whole := wholeFiles("README.md", documents(t)["README.md"])
+	require.Len(t, whole, 1)
+	assert.LessOrEqual(t, len(whole[0].Lines), 15)
+}
+
+// sum is a row of the table of what clusters need.
+func sum(hosts map[string]bool, machines []cluster.Machine) string {
+	cores, memory, disk := 0, 0, 0
+	for _, machine := range machines {
+		cores += machine.Cores
+		memory += machine.Memory.MiB()
+		disk += machine.Disk.GiB()
+		for _, more := range machine.DataDisks {
+			disk += more.Size.GiB()
+		}
+	}
+	return fmt.Sprintf("| %d | %d | %d | %d GiB | %d GiB |\n", len(hosts), len(machines), cores, memory/1024, disk)
+}
+
+func TestReadme_AddsUpWhatTheStackFilesNeed(t *testing.T) {
+	readme := documents(t)["README.md"]
+	add := func(stacks ...*cluster.Cluster) string {
+		hosts, machines := map[string]bool{}, []cluster.Machine(nil)
+		for _, stack := range stacks {
+			for _, machine := range stack.Machines() {
+				hosts[machine.Host] = true
+				machines = append(machines, machine)
+			}
+		}
+		return sum(hosts, machines)
+	}
+	assert.Contains(t, readme, add(load(t, wholeFiles("README.md", readme)[0])), "the file above")
+	samples := stackFiles(t)
+	assert.Contains(t, readme, add(samples["Pulumi.infra.yaml"], samples["Pulumi.apps.yaml"]), "both clusters")
+}
+
+func TestReadme_ListsEachDocument(t *testing.T) {
+	readme := documents(t)["README.md"]
+	looked := 0
+	for name := range documents(t) {
+		if filepath.Dir(name) == "docs" {
+			looked++
+			assert.Contains(t, readme, "]("+name+")", "README.md does not list it")
+		}
+	}
+	assert.Greater(t, looked, 12)
+}
