@@ -2,7 +2,9 @@ package docs
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -97,4 +99,34 @@ func TestReadme_ListsEachDocument(t *testing.T) {
 		}
 	}
 	assert.Greater(t, looked, 12)
+}
+
+func TestQuickStart_HasTheStackFileOfTheReadme(t *testing.T) {
+	all := documents(t)
+	whole := wholeFiles("docs/quickstart.md", all["docs/quickstart.md"])
+	require.Len(t, whole, 1)
+	assert.Equal(t, wholeFiles("README.md", all["README.md"])[0].Lines, whole[0].Lines)
+	template, err := os.ReadFile(filepath.Join(repository, "templates", "cluster", "Pulumi.yaml"))
+	require.NoError(t, err)
+	assert.Contains(t, string(template), "    buildTarget: ", "the page replaces this line")
+}
+
+var privilege = regexp.MustCompile(`\b(?:VM|Datastore|SDN|Sys|Mapping|Pool)\.[A-Za-z.]+`)
+
+// The lab's Proxmox VE refuses calls of a token without the privilege, so its list is what the calls need.
+func TestQuickStart_GivesTheTokenThePrivilegesThatTheLabRequires(t *testing.T) {
+	const name = "docs/quickstart.md"
+	var given []string
+	for _, block := range Blocks(name, documents(t)[name]) {
+		if text := strings.Join(block.Lines, "\n"); strings.Contains(text, "pveum role add") {
+			given = append(given, privilege.FindAllString(text, -1)...)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(repository, "lab", "proxmox", "permission.go"))
+	require.NoError(t, err)
+	_, list, found := strings.Cut(string(text), "var Privileges = ")
+	require.True(t, found)
+	list, _, _ = strings.Cut(list, "\n}\n")
+	assert.ElementsMatch(t, append(privilege.FindAllString(list, -1), "VM.GuestAgent.Audit", "VM.Monitor"), given)
+	assert.Greater(t, len(given), 15)
 }
