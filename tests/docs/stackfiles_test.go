@@ -130,3 +130,19 @@ func TestQuickStart_GivesTheTokenThePrivilegesThatTheLabRequires(t *testing.T) {
 	assert.ElementsMatch(t, append(privilege.FindAllString(list, -1), "VM.GuestAgent.Audit", "VM.Monitor"), given)
 	assert.Greater(t, len(given), 15)
 }
+
+// Blocks of YAML that begin with a section of a stack file are added to the file of the README, which must be accepted with them.
+func TestStackFiles_SectionsInPagesAreAccepted(t *testing.T) {
+	all := documents(t)
+	file := strings.Join(wholeFiles("README.md", all["README.md"])[0].Lines, "\n") + "\n"
+	for _, name := range []string{"docs/air-gap.md", "docs/secure-boot.md", "docs/users.md"} {
+		looked := 0
+		for _, block := range Blocks(name, all[name]) {
+			if block.Language == "yaml" && strings.HasPrefix(block.Lines[0], "  slipway:") {
+				looked++
+				clusters.Parse(t, "Pulumi.home.yaml", file+strings.Join(block.Lines, "\n")+"\n")
+			}
+		}
+		assert.Positive(t, looked, name)
+	}
+}
