@@ -26,6 +26,10 @@ type Cluster struct {
 	// must know it. It is not a key of the file.
 	Running bool `json:"-"`
 
+	// Given are the paths of the keys that the stack file has, of sections and below them. It is nil for a cluster that runs, and for one that
+	// is declared in Go. It is not a key of the file.
+	Given map[string]bool `json:"-"`
+
 	Identity    Identity    `json:"cluster" config:"required"`
 	Proxmox     Proxmox     `json:"proxmox" config:"required"`
 	Network     Network     `json:"network" config:"required"`
@@ -70,7 +74,7 @@ func (c *Cluster) Complete(findings *Findings) {
 		c.NodePools[i].setGenerations()
 	}
 	checkForms(c, findings)
-	c.derive()
+	c.derive(findings)
 	c.check(findings)
 	if findings.Len() == 0 { // both are about a cluster that is complete
 		c.Network.checkAnnouncement6(c.Cilium.Version, findings)
@@ -102,8 +106,8 @@ func (c *Cluster) check(findings *Findings) {
 }
 
 // derive sets the defaults that follow other keys.
-func (c *Cluster) derive() {
-	c.Network.derive()
+func (c *Cluster) derive(findings *Findings) {
+	c.Network.derive(c.Mesh.IsMember(), findings)
 	for i := range c.NodePools {
 		c.NodePools[i].derive(c.Proxmox)
 	}

@@ -61,20 +61,40 @@ func (c comparison) theOther() string {
 
 // claim is a value that only one stack can have.
 type claim struct {
-	path  string
-	key   any // the same for values that exclude each other
-	value any
+	path   string
+	key    any // the same for values that exclude each other
+	value  any
+	inside inside
+}
+
+// inside says that a value matters in a mesh only: outside of the cluster, nothing else sees it.
+type inside struct {
+	is, byDefault bool
+}
+
+// apart reports whether two values inside of clusters may be the same: one of the two files does not have the value, which is then the
+// default, and the clusters are in no mesh.
+func (c comparison) apart(own, theirs inside) bool {
+	return own.is && theirs.is && (own.byDefault || theirs.byDefault) && !(c.own.inMesh() && c.other.inMesh())
+}
+
+// inside returns that of a key whose value matters in a mesh only.
+func (s *Cluster) inside(path string) inside { return inside{true, s.Given != nil && !s.Given[path]} }
+
+// inMesh reports whether the cluster is in a mesh. One that runs has the address of a mesh if it may be.
+func (s *Cluster) inMesh() bool {
+	return s.Mesh.IsMember() || s.Running && s.Network.LoadBalancers.Mesh.IsValid()
 }
 
 // claims checks the values that must be unique among all stacks.
 func (c comparison) claims() {
-	owner := map[any]string{}
+	owner := map[any]claim{}
 	for _, theirs := range c.other.claims() {
-		owner[theirs.key] = theirs.path
+		owner[theirs.key] = theirs
 	}
 	for _, own := range c.own.claims() {
-		if path, taken := owner[own.key]; taken {
-			c.taken(own.path, "pick another", "%v is %s of %s", own.value, path, c.theOther())
+		if theirs, taken := owner[own.key]; taken && !c.apart(own.inside, theirs.inside) {
+			c.taken(own.path, "pick another", "%v is %s of %s", own.value, theirs.path, c.theOther())
 		}
 	}
 }
@@ -83,16 +103,16 @@ func (c comparison) claims() {
 func (s *Cluster) claims() []claim {
 	pool := s.Network.LoadBalancers
 	all := []claim{
-		{"cluster.id", s.Identity.ID, s.Identity.ID},
-		{"cluster.name", [2]any{"cluster.name", s.Identity.Name}, s.Identity.Name},
+		{"cluster.id", s.Identity.ID, s.Identity.ID, s.inside("cluster.id")},
+		{path: "cluster.name", key: [2]any{"cluster.name", s.Identity.Name}, value: s.Identity.Name},
 	}
 	address := func(path string, address netip.Addr) {
 		if address.IsValid() {
-			all = append(all, claim{path, address, address})
+			all = append(all, claim{path: path, key: address, value: address})
 		}
 	}
 	if domain := s.GitOps.Domain(); domain != "" {
-		all = append(all, claim{"gitops.settings." + DomainSetting, [2]any{DomainSetting, domain}, domain})
+		all = append(all, claim{path: "gitops.settings." + DomainSetting, key: [2]any{DomainSetting, domain}, value: domain})
 	}
 	address("network.vip", s.Network.VIP)
 	address("network.loadBalancers.mesh", pool.Mesh)
@@ -100,9 +120,9 @@ func (s *Cluster) claims() []claim {
 	for p, pool := range s.NodePools {
 		for n, node := range pool.Nodes {
 			path := func(key string) string { return s.nodePath(p, n, key) }
-			all = append(all, claim{path("name"), node.Name, node.Name})
+			all = append(all, claim{path: path("name"), key: node.Name, value: node.Name})
 			if node.MAC != "" {
-				all = append(all, claim{path("mac"), node.MAC, node.MAC})
+				all = append(all, claim{path: path("mac"), key: node.MAC, value: node.MAC})
 			}
 			address(path("address"), node.Address)
 			address(path("address6"), node.Address6)
@@ -170,6 +190,7 @@ type addressRange struct {
 	path        string
 	network     netip.Prefix // invalid for a pool
 	first, last netip.Addr   // of a pool; invalid for a network
+	inside      inside
 }
 
 func (s addressRange) String() string {
@@ -192,7 +213,7 @@ func (s addressRange) overlaps(other addressRange) bool {
 func (c comparison) disjoint() {
 	for _, own := range c.own.ranges() {
 		for _, theirs := range c.other.ranges() {
-			if own.overlaps(theirs) {
+			if own.overlaps(theirs) && !c.apart(own.inside, theirs.inside) {
 				c.taken(own.path, "pick a disjoint range", "%s overlaps %s %s of %s", own, theirs.path, theirs, c.theOther())
 			}
 		}
@@ -224,8 +245,12 @@ func (c comparison) infrastructure() {
 func (s *Cluster) ranges() []addressRange {
 	var all []addressRange
 	for _, f := range s.Network.families() {
-		for _, one := range f.networks() {
-			all = append(all, addressRange{path: one.path, network: one.network})
+		for i, one := range f.networks() {
+			network := addressRange{path: one.path, network: one.network}
+			if i > 0 { // of pods and Services
+				network.inside = s.inside(one.path)
+			}
+			all = append(all, network)
 		}
 		all = append(all, addressRange{path: f.path + ".loadBalancers", first: f.start, last: f.stop})
 	}

@@ -8,5 +8,5 @@ type Identity struct {
 	// Name of the cluster in Talos, in `kubectl` and in Cilium's mesh.
 	Name string `json:"name" config:"required" form:"cluster-name" example:"infra"`
 	// Cilium's cluster id, unique in a mesh.
-	ID int `json:"id" config:"required" range:"1-255" example:"1"`
+	ID int `json:"id" range:"1-255" default:"1" example:"2"`
 }

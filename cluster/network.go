@@ -13,13 +13,13 @@ type Network struct {
 	// The machines' network.
 	NodeCIDR netip.Prefix `json:"nodeCIDR" config:"required" form:"ipv4-network" bits:"8-29" example:"10.25.11.0/24"`
 	// Default route of the machines.
-	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.1"`
+	Gateway netip.Addr `json:"gateway" form:"ipv4-address" follows:"the first address of network.nodeCIDR" example:"10.25.11.1"`
 	// Virtual address of the Kubernetes API, `https://VIP:6443`. One control plane has it at a time.
 	VIP netip.Addr `json:"vip" config:"required" form:"ipv4-address" example:"10.25.11.10"`
 	// The pods' network. Each node gets a /24 of it. Talos, Cilium and the cluster settings use this value.
-	PodCIDR netip.Prefix `json:"podCIDR" config:"required" form:"ipv4-network" bits:"8-24" example:"10.244.0.0/16"`
+	PodCIDR netip.Prefix `json:"podCIDR" form:"ipv4-network" bits:"8-24" default:"10.244.0.0/16" example:"10.246.0.0/16"`
 	// The Services' network. The cluster's DNS is its tenth address.
-	ServiceCIDR netip.Prefix `json:"serviceCIDR" config:"required" form:"ipv4-network" bits:"12-28" example:"10.245.0.0/16"`
+	ServiceCIDR netip.Prefix `json:"serviceCIDR" form:"ipv4-network" bits:"12-28" default:"10.96.0.0/16" example:"10.245.0.0/16"`
 	// DNS servers of the machines.
 	Nameservers []netip.Addr `json:"nameservers" form:"ipv4-address" items:"1-" follows:"network.gateway" example:"[9.9.9.9, 149.112.112.112]"`
 	// Time servers of the machines. Without any, Talos uses its own default.
@@ -37,10 +37,10 @@ type LoadBalancers struct {
 	Start netip.Addr `json:"start" config:"required" form:"ipv4-address" example:"10.25.11.100"`
 	// Last address of the pool. It is part of the pool.
 	Stop netip.Addr `json:"stop" config:"required" form:"ipv4-address" example:"10.25.11.150"`
-	// Address of the mesh API server. It must be in the pool.
-	Mesh netip.Addr `json:"mesh" config:"required" form:"ipv4-address" example:"10.25.11.100"`
+	// Address of the mesh API server. It must be in the pool. Without `mesh.peers`, a cluster needs none.
+	Mesh netip.Addr `json:"mesh" form:"ipv4-address" follows:"with mesh.peers, the first that gateway has not" example:"10.25.11.100"`
 	// Address of the gateway (Envoy). It must be in the pool.
-	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.120"`
+	Gateway netip.Addr `json:"gateway" form:"ipv4-address" follows:"the first of the pool that mesh has not" example:"10.25.11.120"`
 	// How others find the machine that takes the traffic of an address. `l2`: one machine for each Service answers ARP requests
 	// (and NDP requests, from Cilium 1.19 on); it needs nothing but the machines' own network. `bgp`: every machine announces the
 	// addresses to the routers in `bgp`. `none`: nothing announces them, unless manifests in Git do.
@@ -142,10 +142,30 @@ func (n Network) Resolvers() []netip.Addr {
 	return slices.Concat(n.Nameservers, n.IPv6.Nameservers)
 }
 
-func (n *Network) derive() {
+// derive sets the addresses that follow others. peers says whether the cluster is in a mesh.
+func (n *Network) derive(peers bool, findings *Findings) {
+	if !n.Gateway.IsValid() && n.NodeCIDR.IsValid() && !findings.Unusable("network.gateway") {
+		n.Gateway = n.NodeCIDR.Masked().Addr().Next()
+	}
 	if n.Nameservers == nil && n.Gateway.IsValid() {
 		n.Nameservers = []netip.Addr{n.Gateway}
 	}
+	pool := &n.LoadBalancers
+	if !pool.Gateway.IsValid() && !findings.Unusable("network.loadBalancers.gateway") {
+		pool.Gateway = pool.firstBut(pool.Mesh)
+	}
+	if peers && !pool.Mesh.IsValid() && !findings.Unusable("network.loadBalancers.mesh") {
+		pool.Mesh = pool.firstBut(pool.Gateway)
+	}
+}
+
+// firstBut returns the first address of the pool that is not taken. The gateway gets it before the mesh: a cluster that joins a mesh keeps
+// the address of its gateway.
+func (p LoadBalancers) firstBut(taken netip.Addr) netip.Addr {
+	if p.Start.IsValid() && p.Start == taken {
+		return p.Start.Next()
+	}
+	return p.Start
 }
 
 // addressCheck checks the networks of the cluster, and the addresses in them.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,8 +34,8 @@ var Settings = slices.Concat([]Setting{
 		"`spec.blocks` of a CiliumLoadBalancerIPPool", func(c *Cluster) string { return asJSON(c.poolBlocks()) }},
 	{"LB_ANNOUNCE", "network.loadBalancers.announce", "how these addresses become known",
 		func(c *Cluster) string { return string(c.Network.LoadBalancers.Announce) }},
-	{"MESH_IP", "network.loadBalancers.mesh", "address of the cluster mesh",
-		func(c *Cluster) string { return c.Network.LoadBalancers.Mesh.String() }},
+	{"MESH_IP", "network.loadBalancers.mesh", "address of the cluster mesh; only with `mesh.peers`, or if the file has it",
+		func(c *Cluster) string { return textOf(c.Network.LoadBalancers.Mesh) }},
 	{"GATEWAY_IP", "network.loadBalancers.gateway", "address of the gateway",
 		func(c *Cluster) string { return c.Network.LoadBalancers.Gateway.String() }},
 	{"SOURCE_KIND", "gitops", "kind of the source that Flux syncs from", func(c *Cluster) string { return string(c.GitOps.Source().Kind) }},
@@ -54,6 +55,14 @@ var Settings = slices.Concat([]Setting{
 			return asJSON(c.bgpPeers())
 		}},
 }, storageSettings, backupSettings)
+
+// textOf returns an address as text, "" if it is not set.
+func textOf(address netip.Addr) string {
+	if !address.IsValid() {
+		return ""
+	}
+	return address.String()
+}
 
 // DomainSetting is the setting, of the stack file, with the domain of the names behind the cluster's gateway. The tree in this repository
 // uses it: a gateway answers for all names in it, and external-dns keeps its records.

@@ -33,6 +33,13 @@ func TestSettings_HoldThePoolAndHowItIsAnnounced(t *testing.T) {
 	assert.Equal(t, `[{"name":"10.25.11.1","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`, values["BGP_PEERS"])
 }
 
+func TestSettings_HaveNoMeshAddressWithoutAMesh(t *testing.T) {
+	c := clusters.Infra(t)
+	assert.Equal(t, "10.25.11.100", c.Settings()["MESH_IP"])
+	c.Network.LoadBalancers.Mesh = netip.Addr{}
+	assert.NotContains(t, c.Settings(), "MESH_IP")
+}
+
 func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testing.T) {
 	storage := func(c *cluster.Cluster) map[string]string {
 		values := map[string]string{}

@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -29,10 +30,15 @@ func TestOutputs_AreTheContract(t *testing.T) {
 			foundation: &secrets.SecretsFoundation{},
 			handover:   &handover{report: text, revision: text},
 		}
+		mesh := c.Network.LoadBalancers.Mesh
+		c.Network.LoadBalancers.Mesh = netip.Addr{}
 		simple := c.outputs()
+		c.Network.LoadBalancers.Mesh = mesh
 		c.foundation.SealedSecretsCert = text
 		c.Storage.Provider, c.GitOps.Settings = "other", map[string]string{cluster.DomainSetting: "infra.home.arpa"}
-		c.Network.IPv6 = &cluster.IPv6{LoadBalancers: &cluster.IPv6LoadBalancers{}}
+		network6, address6 := netip.MustParsePrefix("fd00::/64"), netip.MustParseAddr("fd00::1")
+		c.Network.IPv6 = &cluster.IPv6{NodeCIDR: network6, PodCIDR: network6, ServiceCIDR: network6,
+			LoadBalancers: &cluster.IPv6LoadBalancers{Start: address6, Stop: address6}}
 		c.storage = &readiness.LaterGate{Report: text, Spec: text}
 		c.checks = &readiness.LaterGate{Report: text, Spec: text}
 		c.mesh = &readiness.LaterGate{Report: text, Spec: text}

@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -90,7 +91,7 @@ func (c *chain) warnOfChange(path string, runs *cluster.Cluster) error {
 			continue
 		}
 		if err := c.warn("%s: %s runs as cluster %s with id %d and mesh address %s, and its stack file says %s, %d and %s: "+
-			"run its `pulumi up`, too", path, peer.Stack, name, id, address, peer.Name, peer.ID, peer.Address); err != nil {
+			"run its `pulumi up`, too", path, peer.Stack, name, id, orNone(address), peer.Name, peer.ID, orNone(peer.Address)); err != nil {
 			return err
 		}
 	}
@@ -99,6 +100,14 @@ func (c *chain) warnOfChange(path string, runs *cluster.Cluster) error {
 			"run its `pulumi up`, too", runs.Stack)
 	}
 	return nil
+}
+
+// orNone returns an address as text, "none" if it is not set.
+func orNone(address netip.Addr) string {
+	if !address.IsValid() {
+		return "none"
+	}
+	return address.String()
 }
 
 func (c *chain) warn(format string, args ...any) error {

@@ -82,7 +82,7 @@ type Proxmox struct {
 // Network is the network of the stack's machines.
 type Network struct {
 	NodeCIDR netip.Prefix `json:"nodeCIDR"`
-	Gateway  netip.Addr   `json:"gateway"`
+	Gateway  netip.Addr   `json:"gateway"` // none: the first address of NodeCIDR
 	IPv6     struct {
 		NodeCIDR    netip.Prefix `json:"nodeCIDR"`
 		Gateway     netip.Addr   `json:"gateway"`
@@ -221,6 +221,10 @@ func Read(path string) (File, error) {
 	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID,
 		Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
 		Peers: raw.Config.Mesh.Peers, OnePassword: raw.Config.Secrets.OnePassword, StorageVault: raw.Config.Storage.Vault}
+	f.ID = cmp.Or(f.ID, 1)
+	if n := &f.Network; !n.Gateway.IsValid() && n.NodeCIDR.IsValid() {
+		n.Gateway = n.NodeCIDR.Masked().Addr().Next()
+	}
 	f.Proxmox.Bridge = cmp.Or(f.Proxmox.Bridge, "vmbr0")
 	f.Proxmox.Datastores.ISO = cmp.Or(f.Proxmox.Datastores.ISO, "local")
 	f.Proxmox.Datastores.Disks = cmp.Or(f.Proxmox.Datastores.Disks, "local-lvm")

@@ -39,6 +39,13 @@ func TestFind_ReadsWhatTheLabMustSimulate(t *testing.T) {
 	require.Equal(t, "main", f.GitOps.Branch)
 }
 
+func TestRead_HasTheProgramsDefaults(t *testing.T) {
+	files, err := Find(write(t, "Pulumi.third.yaml", strings.NewReplacer(", id: 3", "", ", gateway: 192.0.2.1", "").Replace(minimal)))
+	require.NoError(t, err)
+	require.Equal(t, 1, files[0].ID)
+	require.Equal(t, netip.MustParseAddr("192.0.2.1"), files[0].Network.Gateway)
+}
+
 func TestRead_ReadsPoolsAndTheSecondFamily(t *testing.T) {
 	files, err := Find(write(t, "Pulumi.third.yaml", minimal))
 	require.NoError(t, err)

@@ -91,6 +91,44 @@ func TestCompare_FindsAnAddressOfOneUseInAnother(t *testing.T) {
 			"network.loadBalancers.gateway: 10.25.11.11 is nodePools[0].nodes[0].address of home; pick another")
 }
 
+// byDefault returns a cluster whose file has neither an id nor networks of pods and Services, after a change of its text.
+func byDefault(t *testing.T, stack, third string, changes ...string) *cluster.Cluster {
+	t.Helper()
+	text := strings.NewReplacer(append(changes, "name: home\n", "name: "+stack+"\n", "home-1", stack+"-1", "vmId: 101", "vmId: "+third+"01",
+		"00:01:11", "00:"+third+":11", "10.25.11.", "10.25."+third+".")...).Replace(fixtures.Get("network-by-default").Text)
+	c, err := loadText(fixtures.Tree(), "Pulumi."+stack+".yaml", []byte(text))
+	require.NoError(t, err)
+	return c
+}
+
+func TestCompare_DefaultsMayBeTheSameInClustersThatAreInNoMesh(t *testing.T) {
+	one, two := byDefault(t, "one", "21"), byDefault(t, "two", "22")
+	require.Equal(t, one.Identity.ID, two.Identity.ID)
+	require.Equal(t, one.Network.PodCIDR, two.Network.PodCIDR)
+	assert.Empty(t, cluster.Compare([]*cluster.Cluster{one, two})[1])
+
+	written := byDefault(t, "two", "22", "    name: home\n", "    name: two\n    id: 1\n",
+		"    vip:", "    podCIDR: 10.244.0.0/16\n    serviceCIDR: 10.96.0.0/16\n    vip:")
+	assert.Empty(t, cluster.Compare([]*cluster.Cluster{one, written})[1], "one of the two still takes the defaults")
+}
+
+func TestCompare_DefaultsAreComparedInAMesh(t *testing.T) {
+	one, two := byDefault(t, "one", "21"), byDefault(t, "two", "22")
+	one.Mesh.Peers, two.Mesh.Peers = []string{"two"}, []string{"one"}
+	assert.EqualError(t, cluster.Compare([]*cluster.Cluster{one, two})[1],
+		"cluster.id: 1 is cluster.id of one; pick another\n"+
+			"network.podCIDR: 10.244.0.0/16 overlaps network.podCIDR 10.244.0.0/16 of one; pick a disjoint range\n"+
+			"network.serviceCIDR: 10.96.0.0/16 overlaps network.serviceCIDR 10.96.0.0/16 of one; pick a disjoint range")
+}
+
+func TestCompare_PodsByDefaultAreComparedWithTheMachinesOfOthers(t *testing.T) {
+	one := byDefault(t, "one", "21")
+	two := byDefault(t, "two", "22", "    name: home\n", "    name: two\n    id: 1\n", "10.25.11.", "10.244.5.",
+		"    vip:", "    podCIDR: 10.1.0.0/16\n    serviceCIDR: 10.2.0.0/16\n    vip:")
+	assert.EqualError(t, cluster.Compare([]*cluster.Cluster{one, two})[1],
+		"network.nodeCIDR: 10.244.5.0/24 overlaps network.podCIDR 10.244.0.0/16 of one; pick a disjoint range")
+}
+
 func TestCompare_AConsumerNeedsAProvider(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)

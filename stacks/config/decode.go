@@ -21,7 +21,8 @@ import (
 type decoder struct {
 	cluster.Findings
 
-	example string // of the key whose value is decoded
+	example string          // of the key whose value is decoded
+	given   map[string]bool // paths of the keys that were decoded
 }
 
 var (
@@ -37,6 +38,9 @@ var (
 )
 
 func (d *decoder) decode(path string, tree any, into reflect.Value) {
+	if into.Type() == prefixType { // so that no check reads the default in place of a network with a problem
+		into.SetZero()
+	}
 	switch {
 	case tree == nil:
 		d.Unreadable(path, "give it a value, or remove the key", "has no value")
@@ -94,6 +98,14 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 	}
 }
 
+// give notes that the file has a key.
+func (d *decoder) give(path string) {
+	if d.given == nil {
+		d.given = map[string]bool{}
+	}
+	d.given[path] = true
+}
+
 // withDefaults sets the defaults of a new section.
 func withDefaults(section reflect.Value) {
 	if section.Kind() == reflect.Struct && !reflect.PointerTo(section.Type()).Implements(textType) {
@@ -110,6 +122,7 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	for field := range cluster.Keys(into.Type()) {
 		at := cluster.KeyPath(path, keyOf(field))
 		if given, is := o.values[keyOf(field)]; is {
+			d.give(at)
 			d.example = cluster.ExampleOf(field.Tag)
 			d.decode(at, given.value, into.FieldByIndex(field.Index))
 		} else if isRequired(field) {

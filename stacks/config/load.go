@@ -126,7 +126,7 @@ func load(source Source) (*cluster.Cluster, error) {
 // declare decodes the values, each over what the layer has of its section, and completes the cluster.
 func declare(source Source, layer map[string]*object) (*cluster.Cluster, *decoder) {
 	c := cluster.New(source.Stack)
-	d := &decoder{}
+	d := &decoder{given: map[string]bool{}}
 
 	meant := d.loadUnknownKeys(source)
 	model := reflect.ValueOf(c).Elem()
@@ -152,6 +152,7 @@ func declare(source Source, layer map[string]*object) (*cluster.Cluster, *decode
 			}
 		}
 	}
+	c.Given = d.given
 	c.Complete(&d.Findings)
 	if !source.SecretsElsewhere && !d.Unusable("gitops.url") {
 		for _, name := range c.MissingSecrets() {

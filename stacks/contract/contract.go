@@ -67,7 +67,8 @@ func Outputs() []Output {
 		{Name: "serviceCidr", value: func(c *cluster.Cluster) any { return &c.Network.ServiceCIDR }},
 		{Name: "lbPoolStart", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Start }},
 		{Name: "lbPoolStop", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Stop }},
-		{Name: "meshIp", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Mesh }},
+		// Only of a cluster in a mesh, or whose file has the address.
+		{Name: "meshIp", Optional: true, absent: true, value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Mesh }},
 		{Name: "gatewayIp", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Gateway }},
 		// The setting DOMAIN, in lower case.
 		{Name: domainName, Optional: true, value: func(c *cluster.Cluster) any { return c.GitOps.Domain() }},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 func TestOutputs_ListEveryNamedConstant(t *testing.T) {
@@ -39,6 +41,12 @@ func TestOutputs_ListEveryNamedConstant(t *testing.T) {
 		listed = append(listed, output.Name)
 	}
 	assert.Subset(t, listed, declared)
+}
+
+func TestDeclared_AnAddressThatIsNotSetIsNoOutput(t *testing.T) {
+	outputs := Declared(cluster.New("home"))
+	assert.NotContains(t, outputs, "meshIp")
+	assert.Empty(t, outputs["clusterVip"])
 }
 
 func TestOutputs_AreFlatScalarsWithPlainNames(t *testing.T) {

@@ -40,6 +40,11 @@ func written(value any) string {
 		}
 		return strings.Join(texts, ",")
 	}
+	if unset, is := value.(encoding.TextMarshaler); is { // an address that is not set is "", and "invalid IP" to fmt
+		if text, err := unset.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
 	return fmt.Sprint(reflect.Indirect(reflect.ValueOf(value)))
 }
 
