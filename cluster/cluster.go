@@ -108,6 +108,7 @@ func (c *Cluster) check(findings *Findings) {
 // derive sets the defaults that follow other keys.
 func (c *Cluster) derive(findings *Findings) {
 	c.Network.derive(c.Mesh.IsMember(), findings)
+	c.deriveNodes(findings)
 	for i := range c.NodePools {
 		c.NodePools[i].derive(c.Proxmox)
 	}

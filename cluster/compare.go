@@ -136,7 +136,7 @@ func (s *Cluster) nodePath(pool, node int, key string) string {
 	if s.Running {
 		return key + " of machine " + s.NodePools[pool].Nodes[node].Name
 	}
-	return fmt.Sprintf("nodePools[%d].nodes[%d].%s", pool, node, key)
+	return s.NodePools[pool].Nodes[node].pathOf(ItemPath("nodePools", pool), node, key)
 }
 
 // vmIDs checks the VM ids, which must be unique in a Proxmox cluster.

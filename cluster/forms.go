@@ -132,11 +132,11 @@ func limits(tag reflect.StructTag, name string) (least, most string) {
 	return least, most
 }
 
-// number checks an integer. Zero is checked like any other number: it was written, or the key is missing, which is reported
-// already.
+// number checks an integer. Zero is checked like any other number, unless the key has a default that is set later: the decoder refuses a
+// zero that was written.
 func (f forms) number(path string, tag reflect.StructTag, value int) {
 	least, most := limits(tag, "range")
-	if least == "" {
+	if least == "" || value == 0 && tag.Get("follows") != "" {
 		return
 	}
 	low, _ := strconv.Atoi(least)

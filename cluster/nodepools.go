@@ -39,25 +39,33 @@ type NodePool struct {
 	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`. A worker gets them when it registers. The gate names the command for a
 	// later change.
 	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/storage: \"only:NoSchedule\"}"`
-	// The machines of the pool.
-	Nodes []Node `json:"nodes" config:"required" items:"1-"`
+	// The machines of the pool. A pool has either this list or `firstAddress`.
+	Nodes []Node `json:"nodes" items:"1-"`
+	// Address of the first machine, in place of `nodes`. Each further machine has the next address.
+	FirstAddress netip.Addr `json:"firstAddress" form:"ipv4-address" example:"10.25.11.21"`
+	// IPv6 address of the first machine, beside `firstAddress`; required with `network.ipv6`, not allowed without.
+	FirstAddress6 netip.Addr `json:"firstAddress6" form:"ipv6-address" example:"fd25:11::21"`
+	// Number of machines, beside `firstAddress`. A greater one adds machines at the end, a smaller one removes the last ones.
+	Count *int `json:"count" range:"1-1000" follows:"1" example:"3"`
 }
 
 // Node is one machine.
 type Node struct {
-	// Host name, and name of the Kubernetes node and of the VM, unique in the cluster.
-	Name string `json:"name" config:"required" form:"label" example:"infra-cp-1"`
+	// Host name, and name of the Kubernetes node and of the VM, unique in the cluster. The default has the names of the cluster and of the
+	// pool, and the machine's position in the pool, from 1.
+	Name string `json:"name" form:"label" follows:"CLUSTER-POOL-N" example:"infra-cp-1"`
 	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine runs on one of the pool's `hosts`. A
 	// change migrates the running machine. A machine that exists is moved only to a node that is written here.
 	Host string `json:"host" form:"proxmox-node" example:"pve1"`
-	// Proxmox VM id, unique.
-	VMID int `json:"vmId" config:"required" range:"100-999999999" example:"1111"`
+	// Proxmox VM id, unique. The default is made of the last two numbers of the address, with three digits each: 10.25.11.21 has 111021.
+	VMID int `json:"vmId" range:"100-999999999" follows:"100000 + 1000 × C + D, of the address A.B.C.D" example:"1111"`
 	// Generation of the machine. A greater number replaces the machine: `up` removes the node from the cluster as if it were not declared any
 	// more, makes the VM anew, and lets it join under the same name. It only grows. One control plane in each `up`, and as many workers as
 	// `lifecycle.maxUnavailable`.
 	Generation int `json:"generation" range:"1-1000000" default:"1" example:"2"`
-	// MAC address, unique. BC:24:11 is Proxmox's own prefix.
-	MAC MAC `json:"mac" config:"required" example:"\"BC:24:11:00:01:11\""`
+	// MAC address, unique. BC:24:11 is Proxmox's own prefix. The default follows from the names of the cluster and of the machine, by the
+	// first three bytes of the SHA-256 of CLUSTER/MACHINE.
+	MAC MAC `json:"mac" follows:"BC:24:11:…, by the names" example:"\"BC:24:11:00:01:11\""`
 	// Static address in `network.nodeCIDR`, unique.
 	Address netip.Addr `json:"address" config:"required" form:"ipv4-address" example:"10.25.11.11"`
 	// Static address in `network.ipv6.nodeCIDR`, unique; required with `network.ipv6`, not allowed without.
@@ -69,7 +77,8 @@ type Node struct {
 	// Patches to this machine's configuration, after all of `talos.patches`; see there.
 	Patches []Patch `json:"patches" example:"[{machine: {sysctls: {vm.nr_hugepages: \"1024\"}}}]"`
 
-	pinned bool // Host was declared
+	pinned  bool // Host was declared
+	counted bool // the machine is of a pool with firstAddress
 }
 
 // Pinned reports whether the stack file names the machine's Proxmox node. Otherwise, the node follows from the machine's position.
@@ -152,7 +161,7 @@ func (c poolCheck) nodePools() {
 		}
 		c.dataDisks(path+".dataDisks", pool.DataDisks)
 		for j, node := range pool.Nodes {
-			c.node(ItemPath(path+".nodes", j), node)
+			c.node(func(key string) string { return node.pathOf(path, j, key) }, node)
 		}
 	}
 }
@@ -161,7 +170,7 @@ func (c poolCheck) nodePools() {
 func (c *Cluster) checkRoles(findings *Findings) {
 	controlPlanes, workers := len(c.ControlPlanes()), len(c.WorkerMachines())
 	switch {
-	case slices.ContainsFunc(c.NodePools, func(pool NodePool) bool { return pool.Role == "" }):
+	case slices.ContainsFunc(c.NodePools, func(pool NodePool) bool { return pool.Role == "" || len(pool.Nodes) == 0 }): // reported already
 	case len(c.NodePools) == 0: // reported already
 	case controlPlanes == 0:
 		findings.Found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", ControlPlane), "have no control plane")
@@ -226,17 +235,17 @@ func (c poolCheck) dataDisks(path string, disks []DataDisk) {
 	}
 }
 
-func (c poolCheck) node(path string, node Node) {
-	c.taken.take("node", path+".name", node.Name, c.Findings)
+func (c poolCheck) node(path func(key string) string, node Node) {
+	c.taken.take("node", path("name"), node.Name, c.Findings)
 	if node.pinned { // otherwise it is one of the pool's hosts, which are checked with the pool
-		c.host(path+".host", node.Host)
+		c.host(path("host"), node.Host)
 	}
 	if node.VMID != 0 {
-		c.taken.take("VM id", path+".vmId", strconv.Itoa(node.VMID), c.Findings)
+		c.taken.take("VM id", path("vmId"), strconv.Itoa(node.VMID), c.Findings)
 	}
-	c.taken.take("MAC", path+".mac", string(node.MAC), c.Findings)
-	if f := c.Network.ipv4(); c.outsidePool(f, path+".address", node.Address) {
-		c.address(f, path+".address", node.Address)
+	c.taken.take("MAC", path("mac"), string(node.MAC), c.Findings)
+	if f := c.Network.ipv4(); c.outsidePool(f, path("address"), node.Address) {
+		c.address(f, path("address"), node.Address)
 	}
-	c.nodeAddress6(path+".address6", node.Address6)
+	c.nodeAddress6(path("address6"), node.Address6)
 }

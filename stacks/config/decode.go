@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -106,6 +107,17 @@ func (d *decoder) give(path string) {
 	d.given[path] = true
 }
 
+// refuseZero reports a 0 that may not be written, of a key with a default: to the model, such a 0 is a number that is not given.
+func (d *decoder) refuseZero(path string, tag reflect.StructTag, value reflect.Value) {
+	value = reflect.Indirect(value)
+	least, most, _ := strings.Cut(tag.Get("range"), "-")
+	low, err := strconv.Atoi(least)
+	byDefault := tag.Get("follows") != "" || tag.Get("default") != ""
+	if byDefault && err == nil && low > 0 && value.Kind() == reflect.Int && value.IsZero() && !d.Unusable(path) {
+		d.Unreadable(path, fmt.Sprintf("write a number from %s to %s", least, most), "0 is out of range")
+	}
+}
+
 // withDefaults sets the defaults of a new section.
 func withDefaults(section reflect.Value) {
 	if section.Kind() == reflect.Struct && !reflect.PointerTo(section.Type()).Implements(textType) {
@@ -125,6 +137,7 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 			d.give(at)
 			d.example = cluster.ExampleOf(field.Tag)
 			d.decode(at, given.value, into.FieldByIndex(field.Index))
+			d.refuseZero(at, field.Tag, into.FieldByIndex(field.Index))
 		} else if isRequired(field) {
 			d.missing(at, meant[keyOf(field)])
 		}

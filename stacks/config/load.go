@@ -145,13 +145,6 @@ func declare(source Source, layer map[string]*object) (*cluster.Cluster, *decode
 	}
 	d.loadSecretPatches(&c.Secrets)
 
-	for i, pool := range c.NodePools {
-		for j, node := range pool.Nodes {
-			if node.Generation == 0 { // which Complete takes for one that is not given
-				d.Unreadable(fmt.Sprintf("nodePools[%d].nodes[%d].generation", i, j), "write a number from 1 to 1000000", "0 is out of range")
-			}
-		}
-	}
 	c.Given = d.given
 	c.Complete(&d.Findings)
 	if !source.SecretsElsewhere && !d.Unusable("gitops.url") {
