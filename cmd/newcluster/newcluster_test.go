@@ -125,7 +125,17 @@ func TestNew_TheStackFileIsAcceptedWithTheAnswers(t *testing.T) {
 	require.Len(t, machines, 1)
 	assert.Equal(t, "alpha", machines[0].Host)
 	assert.Equal(t, "10.1.2.231", machines[0].Address.String())
+	assert.Equal(t, "10.1.2.1", stack.Network.Gateway.String())
 	assert.DirExists(t, filepath.Join(folder, filepath.FromSlash(stack.GitOps.Path)))
+}
+
+// The machines of two clusters in one network must not have one MAC address.
+func TestNew_EachClusterHasMACAddressesOfItsOwn(t *testing.T) {
+	berlin := clusters.Read(t, filepath.Join(byPulumi(t, "berlin"), "Pulumi.berlin.yaml")).Machines()[0]
+	bonn := clusters.Read(t, filepath.Join(byPulumi(t, "bonn"), "Pulumi.bonn.yaml")).Machines()[0]
+	assert.Equal(t, "berlin-control-1", berlin.Name)
+	assert.NotEqual(t, berlin.MAC, bonn.MAC)
+	assert.NotEqual(t, berlin.Name, bonn.Name)
 }
 
 func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
