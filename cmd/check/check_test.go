@@ -328,7 +328,8 @@ func TestConfigCheck_PrintsOnlyTheFaultOfAProvidersFile(t *testing.T) {
 
 func TestHandOver_WritesTheFileOfAComponentThatFluxOwnsAlready(t *testing.T) {
 	file := fixtures.Write(t, fixtures.Minimal, "home")
-	declared := fixtures.Get(fixtures.Minimal).Text + "  slipway:certManager: {owner: flux, values: {replicaCount: 2}}\n  slipway:coreDNS: {owner: flux}\n"
+	declared := fixtures.Get(fixtures.Minimal).Text + "  slipway:certManager: {owner: flux, values: {replicaCount: 2}}\n" +
+		"  slipway:coreDNS: {owner: flux}\n"
 	require.NoError(t, os.WriteFile(file, []byte(declared), 0o600))
 	code, _, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, invalid, code)

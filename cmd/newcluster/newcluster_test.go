@@ -141,7 +141,8 @@ func TestNew_EachClusterHasMACAddressesOfItsOwn(t *testing.T) {
 func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"Home"}, {"../home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "--network", "300.0.0.0/24"}, {"home", "--proxmox", "pve1"},
-		{"home", "--host", "pve 1"}, {"home", "--source", "nowhere"}, {"home", "--git", "x"}, {"home", "more"}, {"home", "--nett", "x"}, {"--git", "x"},
+		{"home", "--host", "pve 1"}, {"home", "--source", "nowhere"}, {"home", "--git", "x"}, {"home", "more"}, {"home", "--nett", "x"},
+		{"--git", "x"},
 	} {
 		code, folder, problems := newRepository(t, wrong...)
 		assert.Equal(t, usageError, code, wrong)

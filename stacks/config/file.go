@@ -132,8 +132,8 @@ func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
 		values[full] = Value{Tree: tree, Secret: holdsEncrypted(tree), Encrypted: encrypted}
 	}
 	if form.lost != "" {
-		p.Include(cluster.NewProblem(form.lost+".secure", "write back the line encryptionsalt, or encryptedkey, that the file had when the value "+
-			"was set, or set all secrets anew with: pulumi config set --secret",
+		p.Include(cluster.NewProblem(form.lost+".secure", "write back the line encryptionsalt, or encryptedkey, that the file had when the "+
+			"value was set, or set all secrets anew with: pulumi config set --secret",
 			"cannot be decrypted: the file does not have what it is encrypted with"))
 	}
 	return values

@@ -14,8 +14,8 @@ import (
 )
 
 // writes finds the files of this folder that a command in a document writes.
-var writes = regexp.MustCompile("(?: >|-keyout |-out |(?:age-keygen|gen secrets) [^`\n]*-o |ssh-keygen [^`\n]*-f |stack export [^`\n]*--file )" +
-	"([a-z][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)?)")
+var writes = regexp.MustCompile("(?: >|-keyout |-out |(?:age-keygen|gen secrets) [^`\n]*-o |ssh-keygen [^`\n]*-f |" +
+	"stack export [^`\n]*--file )([a-z][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+)?)")
 
 func TestGitignore_HasEveryFileThatADocumentTellsOneToWrite(t *testing.T) {
 	documents, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))

@@ -13,8 +13,8 @@ import (
 )
 
 // checkStorage returns advice about storage: classes and drivers that no manifest brings, if they are nearly one that a manifest brings,
-// classes of another role in the storage, and Flux's own volume on a class that only Flux makes. More is not known: charts and operators make
-// classes, too.
+// classes of another role in the storage, and Flux's own volume on a class that only Flux makes. More is not known: charts and operators
+// make classes, too.
 func (r *reader) checkStorage(stack *cluster.Cluster) (advice cluster.Problems) {
 	var findings cluster.Findings
 	var classes, drivers []string
