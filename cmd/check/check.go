@@ -31,10 +31,10 @@ const (
 	unreadable = 2
 )
 
-const usage = `usage: %s [STACK|FILE...]
+const usage = `usage: %s [--explain] [STACK|FILE...]
 
 Checks stack files without running anything: Pulumi.STACK.yaml for each STACK, or without one all of this folder, or of the nearest one
-above that has any.
+above that has any. With --explain, it prints each valid file with all defaults, without secrets, instead of the machines.
 `
 
 // Main checks the stacks or files in args, and returns the exit code. program is the command line before them.
@@ -44,6 +44,10 @@ func Main(program string, args []string) int {
 
 // run checks stacks. The day decides which releases are out of support.
 func run(program string, stacks []string, day time.Time, out, problems io.Writer) int {
+	show := summarize
+	if len(stacks) > 0 && stacks[0] == "--explain" {
+		show, stacks = explain, stacks[1:]
+	}
 	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
 		return help(stacks[0], fmt.Sprintf(usage, program), out, problems)
 	}
@@ -68,7 +72,7 @@ func run(program string, stacks []string, day time.Time, out, problems io.Writer
 	}
 	for _, file := range loaded {
 		if file.valid {
-			summarize(file.path, file.stack, out)
+			show(file, out)
 		}
 	}
 	return worst
@@ -300,8 +304,9 @@ func report(path string, source config.Source, all cluster.Problems, to io.Write
 
 // summarize prints the machines of a valid file with their hosts, which the file need not declare, and the secrets that are not set
 // yet.
-func summarize(path string, stack *cluster.Cluster, to io.Writer) {
-	_, _ = fmt.Fprintf(to, "%s: valid\n", path)
+func summarize(file *stackFile, to io.Writer) {
+	stack := file.stack
+	_, _ = fmt.Fprintf(to, "%s: valid\n", file.path)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "  NODE\tROLE\tHOST\tVM\tADDRESS")
 	for _, node := range stack.Machines() {
@@ -316,4 +321,13 @@ func summarize(path string, stack *cluster.Cluster, to io.Writer) {
 		_, _ = fmt.Fprintf(to, "  %s is not in this file; set it with: pulumi config set --stack %s --secret %s:%s\n",
 			secret, stack.Stack, config.Namespace, secret)
 	}
+}
+
+// explain prints a valid file with all that it leaves to defaults.
+func explain(file *stackFile, to io.Writer) {
+	text, err := config.Explain(file.source, file.stack)
+	if err != nil { // a valid file can be written again
+		panic(err)
+	}
+	_, _ = fmt.Fprintf(to, "--- # %s with all defaults, without secrets\n%s", file.path, text)
 }

@@ -139,6 +139,18 @@ func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
 	assert.True(t, strings.HasSuffix(problems, fmt.Sprintf("Pulumi.home.yaml: %d problems\n", len(says))), problems)
 }
 
+func TestConfigCheck_ExplainsAFileByOneThatIsValid(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	code, out, problems := checked(t, filepath.Dir(file), "--explain", "home")
+	require.Equal(t, valid, code, problems)
+	assert.Contains(t, out, "--- # Pulumi.home.yaml with all defaults, without secrets\nconfig:\n")
+	assert.Contains(t, out, "    bridge: vmbr0\n")
+	require.NoError(t, os.WriteFile(file, []byte(out), 0o600))
+	code, again, problems := checked(t, filepath.Dir(file), "--explain", "home")
+	require.Equal(t, valid, code, problems)
+	assert.Equal(t, out, again)
+}
+
 func TestConfigCheck_WarnsOfWhatIsAcceptedAndShouldBeChanged(t *testing.T) {
 	file := fixtures.Write(t, fixtures.Minimal, "home")
 	text, err := os.ReadFile(file)
