@@ -46,7 +46,7 @@ type SkippedNodes []SkippedNode
 // SkippedNode is a node that is left out knowingly, such as one that is down and waits for a spare part.
 type SkippedNode struct {
 	// Name of a node of `nodePools` that `up` leaves as it is, and that no gate waits for: see [Leaving a node
-	// out](operations.md#leaving-a-node-out).
+	// out](nodes.md#leaving-a-node-out).
 	Name string `json:"name" config:"required" form:"label" example:"infra-worker-2"`
 	// Why, and until when. Reports quote it.
 	Reason string `json:"reason" config:"required" form:"sentence" example:"waits for a new disk, ticket 4711"`
@@ -55,11 +55,11 @@ type SkippedNode struct {
 // CertificateAuthorities declares how often the CAs of a running cluster were replaced.
 type CertificateAuthorities struct {
 	// Generation of the CA of the Talos APIs, which signs their certificates and those of their clients. A new cluster has 1. A higher one
-	// replaces the CA on all nodes, without a reboot: see [new CAs](operations.md#certificates-of-clients-and-cas). It never goes down.
+	// replaces the CA on all nodes, without a reboot: see [new CAs](credentials.md#certificates-of-clients-and-cas). It never goes down.
 	Talos int `json:"talos" range:"1-100" default:"1" example:"2"`
 	// Generation of the CA of the Kubernetes API, which signs its certificates, those of kubelets and the kubeconfig. A new cluster has 1. A
 	// higher one replaces the CA on all nodes, without a reboot, and restarts every workload whose pods use the Kubernetes API: see [new
-	// CAs](operations.md#certificates-of-clients-and-cas). It never goes down.
+	// CAs](credentials.md#certificates-of-clients-and-cas). It never goes down.
 	Kubernetes int `json:"kubernetes" range:"1-100" default:"1" example:"2"`
 	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Pods there that use the Kubernetes API lose it until you
 	// restart them.
@@ -162,7 +162,7 @@ func (c *Cluster) checkSkip(findings *Findings) {
 	switch {
 	case all == serve:
 	case serve < needs:
-		findings.Found("lifecycle.skip", "leave fewer control planes out, or see the restore of a lost cluster in docs/operations.md",
+		findings.Found("lifecycle.skip", "leave fewer control planes out, or see the restore of a lost cluster in docs/recovery.md",
 			"leaves %d of %d control planes, and etcd has a quorum with %d", serve, all, needs)
 	case c.Lifecycle.Snapshots.RecoverFrom != "":
 		findings.Found("lifecycle.skip", "remove the control plane here, and give it a higher generation",

@@ -45,6 +45,6 @@ func (e *switchedError) Error() string {
 	if e.to == cluster.CiliumInline {
 		steps += ", then kubectl -n " + chart.ReleaseNamespace + " delete secret -l owner=helm,name=" + chart.ReleaseName
 	}
-	return fmt.Sprintf("cilium.mode: %s, but this cluster was brought up with %s; set it back, or switch by hand: %s (docs/operations.md)",
+	return fmt.Sprintf("cilium.mode: %s, but this cluster was brought up with %s; set it back, or switch by hand: %s (docs/components.md)",
 		e.to, e.from, steps)
 }

@@ -36,7 +36,7 @@ func TestRefuseSwitch_NamesTheManualSteps(t *testing.T) {
 	}
 	assert.EqualError(t, change(cluster.CiliumInline, cluster.CiliumHelm),
 		"cilium.mode: helm, but this cluster was brought up with inline; set it back, "+
-			"or switch by hand: run pulumi up --replace 'urn:mode', which adopts the objects unchanged (docs/operations.md)")
+			"or switch by hand: run pulumi up --replace 'urn:mode', which adopts the objects unchanged (docs/components.md)")
 	assert.ErrorContains(t, change(cluster.CiliumHelm, cluster.CiliumInline), "delete secret -l owner=helm,name=cilium")
 	assert.NoError(t, change(cluster.CiliumHelm, cluster.CiliumHelm))
 }

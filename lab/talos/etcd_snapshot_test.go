@@ -61,7 +61,7 @@ func TestEtcd_IsRecoveredFromASnapshotOnNewMachines(t *testing.T) {
 	require.Equal(t, codes.AlreadyExists, client.StatusCode(c.Bootstrap(w.ctx, &machine.BootstrapRequest{RecoverEtcd: true})))
 }
 
-// The way back that docs/operations.md describes.
+// The way back that docs/recovery.md describes.
 func TestEtcd_TheDataOfASurvivorWithoutAQuorumMakesANewCluster(t *testing.T) {
 	w := newWorld(t)
 	var dead []vm.Guest

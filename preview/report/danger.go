@@ -166,7 +166,7 @@ func secretDangers(before, after *Stack) []string {
 		return []string{"the stack file is encrypted with another passphrase or key. Whether secrets changed, too, cannot be seen here."}
 	}
 	if len(changed) > 0 {
-		found = append(found, fmt.Sprintf("rotated or encrypted anew: %s. Before the merge, see the order of a rotation in docs/operations.md.",
+		found = append(found, fmt.Sprintf("rotated or encrypted anew: %s. Before the merge, see the order of a rotation in docs/credentials.md.",
 			list(changed)))
 	}
 	if len(removed) > 0 {

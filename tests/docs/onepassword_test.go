@@ -43,7 +43,7 @@ func flags(words []string, flag string) (values []string) {
 // of the storage, which writes only if the stack provides it, and the item of its probe.
 func TestOperations_MakesIn1PasswordWhatTheStackFilesDeclare(t *testing.T) {
 	servers, tokens, items := map[string][]string{}, map[string][][]string{}, map[string][]string{}
-	name := "docs/operations.md"
+	name := "docs/credentials.md"
 	for _, block := range Blocks(name, documents(t)[name]) {
 		for _, command := range block.Commands() {
 			words := command.Words
@@ -90,8 +90,8 @@ var removal = regexp.MustCompile("(?m)^\\| `([a-zA-Z]+)\\.([a-zA-Z]+)` \\| (.*`P
 
 var fileName = regexp.MustCompile(`Pulumi\.[a-z]+\.yaml`)
 
-func TestOperations_NamesAllThatIsRemovedTogetherWith1Password(t *testing.T) {
-	_, section, found := strings.Cut(documents(t)["docs/operations.md"], "### The committed stack files without 1Password\n")
+func TestCredentials_NameAllThatIsRemovedTogetherWith1Password(t *testing.T) {
+	_, section, found := strings.Cut(documents(t)["docs/credentials.md"], "### The committed stack files without 1Password\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := removal.FindAllStringSubmatch(section, -1)

@@ -27,10 +27,10 @@ import (
 	"github.com/slipway-platform/slipway/tests/e2e/leaks"
 )
 
-// allowedVariables may hold secrets: see docs/operations.md.
+// allowedVariables may hold secrets: see docs/credentials.md.
 var allowedVariables = []string{"PROXMOX_VE_API_TOKEN", "PULUMI_CONFIG"}
 
-// keptKubeconfig is what the Kubernetes plugin leaves in TMPDIR: see docs/operations.md.
+// keptKubeconfig is what the Kubernetes plugin leaves in TMPDIR: see docs/credentials.md.
 var keptKubeconfig = regexp.MustCompile(`/kubeconfig[0-9]+ has the secret \d+ of the state of infra`)
 
 // noSecrets gives infra a canary, a value that is nowhere else, in every secret input, runs previews and ups, some of which fail, and
@@ -90,7 +90,7 @@ func noSecrets(t *testing.T, l *lab) {
 	}
 	kept, err := filepath.Glob(w.path("tmp/kubeconfig*"))
 	require.NoError(t, err)
-	require.NotEmpty(t, kept, "the Kubernetes plugin keeps no kubeconfig any more: fix docs/operations.md and this test")
+	require.NotEmpty(t, kept, "the Kubernetes plugin keeps no kubeconfig any more: fix docs/credentials.md and this test")
 	for _, file := range kept {
 		info, err := os.Stat(file)
 		require.NoError(t, err)

@@ -44,7 +44,7 @@ func TestMesh_TwoClustersSeeEachOther(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
-// rotatesMeshCA sets a new CA in both stacks and brings both up at the same time, as docs/operations.md says. Agents that start afterwards
+// rotatesMeshCA sets a new CA in both stacks and brings both up at the same time, as docs/credentials.md says. Agents that start afterwards
 // have certificates of the new CA only.
 func (l *lab) rotatesMeshCA() {
 	l.t.Helper()

@@ -217,7 +217,7 @@ func (l *lab) rotatesSealingKey(stack string) {
 		"the controller has made no key of its own")
 }
 
-// newSealingPair makes a key for sealing and its certificate, as docs/operations.md does with openssl. The newest certificate seals.
+// newSealingPair makes a key for sealing and its certificate, as docs/credentials.md does with openssl. The newest certificate seals.
 func newSealingPair(t *testing.T, age time.Duration) (key, certificate string) {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 4096)

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestRestore_ALostClusterComesBackFromASnapshot rehearses what docs/operations.md says about certificates that have expired, about a state
+// TestRestore_ALostClusterComesBackFromASnapshot rehearses what docs/recovery.md says about certificates that have expired, about a state
 // that was lost, and about machines that were all lost.
 func TestRestore_ALostClusterComesBackFromASnapshot(t *testing.T) {
 	t.Parallel()

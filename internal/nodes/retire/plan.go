@@ -141,7 +141,7 @@ func (p Plan) controlPlanesProblem(former Record) error {
 		return nil
 	case len(turn.ControlPlanes(p.Stay)) == 0 && len(p.Replaced) > 0:
 		return fmt.Errorf("nodePools[].nodes[].generation: %s would leave no control plane, and the state of the cluster would be lost; "+
-			"add others first, and let them join, or see the restore of a lost cluster in docs/operations.md", turn.Names(leave))
+			"add others first, and let them join, or see the restore of a lost cluster in docs/recovery.md", turn.Names(leave))
 	case len(turn.ControlPlanes(p.Stay)) == 0:
 		return fmt.Errorf("nodePools: none of the control planes that run is declared any more (%s), and the state of the cluster would be "+
 			"lost; keep one until others have joined", turn.Names(leave))

@@ -146,7 +146,7 @@ func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
 		"nodePools: cp-1, cp-3 are control planes, and one up removes or replaces one of them at most; declare the others as before, and go on " +
 			"with them one after the other, each in an up of its own": {nodes("cp-1", "cp-2", "cp-3"), again(nodes("cp-1", "cp-2"), 2, "cp-1")},
 		"nodePools[].nodes[].generation: cp-1 would leave no control plane, and the state of the cluster would be lost; add others first, and " +
-			"let them join, or see the restore of a lost cluster in docs/operations.md": {
+			"let them join, or see the restore of a lost cluster in docs/recovery.md": {
 			nodes("cp-1", "worker-1"), again(nodes("cp-1", "worker-1"), 2, "cp-1")},
 		"nodePools[].nodes[].generation: the workers worker-1, worker-2 are to be replaced, and one up replaces 1 at most " +
 			"(lifecycle.maxUnavailable); declare the others' generation in the next up": {
