@@ -36,6 +36,9 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 		if err == nil && len(plan.Leave) > 0 && ctx.DryRun() {
 			err = ctx.Log.Info(plan.String(), nil)
 		}
+		if err == nil && plan.Moved != nil && ctx.DryRun() {
+			err = ctx.Log.Warn(fmt.Sprintf("up refuses this if the cluster runs: %v", plan.Moved), nil)
+		}
 		if err == nil {
 			removal.replaces(plan.Replaced)
 		}

@@ -21,6 +21,9 @@ type Plan struct {
 
 	// Join are the control planes that the last run did not know, beside others that stay: they become members of etcd.
 	Join []turn.Node
+
+	// Moved has the nodes that stay and are declared with another address or VM, which a cluster that runs does not take; nil without any.
+	Moved error
 }
 
 // NewPlan compares the nodes of the last run with those that the spec declares. Its error has every reason for which nothing may be
@@ -67,13 +70,13 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	if len(turn.ControlPlanes(plan.Stay)) == 0 {
 		plan.Join = nil
 	}
+	for _, node := range spec.Nodes {
+		if before, known := former.Nodes[node.Name]; known && stays[node.Name] && !before.Lost {
+			plan.Moved = errors.Join(plan.Moved, before.identityProblem(node))
+		}
+	}
 	if !lost {
 		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec))
-		for _, node := range spec.Nodes {
-			if before, known := former.Nodes[node.Name]; known && stays[node.Name] {
-				problems = append(problems, before.identityProblem(node))
-			}
-		}
 	}
 	return plan, errors.Join(problems...)
 }
@@ -105,7 +108,8 @@ func (m Machine) generationProblem(declared turn.Node) error {
 // kubelet have the address, so that a configuration would reach another machine or none; and the VM with its disks would be deleted without
 // a drain, together with those of other nodes.
 func (m Machine) identityProblem(declared turn.Node) error {
-	const remedy = "%s to keep its machine, or raise its generation, too, which drains and replaces it"
+	const remedy = "%s to keep its machine, or raise its generation, too, which drains and replaces it (a pool with firstAddress: list its " +
+		"machines in nodes for that)"
 	switch {
 	case m.Address.IsValid() && m.Address != declared.Address:
 		return fmt.Errorf("nodePools[].nodes[].address: %s has %s, and %s is declared; declare "+remedy,

@@ -89,24 +89,29 @@ func TestPlan_ANodeThatStaysKeepsItsAddressAndItsVM(t *testing.T) {
 			all[0].Address, all[1].Address = all[1].Address, all[0].Address
 		},
 	} {
-		_, err := NewPlan(NewRecord(before), changed(change), false)
-		require.ErrorContains(t, err, want)
-		_, err = NewPlan(NewRecord(before), changed(change), true)
-		require.NoError(t, err, "a lost cluster is made anew")
+		plan, err := NewPlan(NewRecord(before), changed(change), false)
+		require.NoError(t, err, "whether the cluster runs, the plan does not know")
+		require.ErrorContains(t, plan.Moved, want)
 	}
 	plan, err := NewPlan(NewRecord(before), changed(func(all []turn.Node) {
 		all[2].VM, all[2].Address, all[2].Generation = 202, talosapitest.AddressOf("worker-9"), 2
 	}), false)
 	require.NoError(t, err)
 	assert.Equal(t, before[2:], plan.Leave, "it leaves as what it was")
+	require.NoError(t, plan.Moved)
 
 	former := NewRecord(before)
 	for name, machine := range former.Nodes { // as those of earlier releases
 		machine.VM = 0
 		former.Nodes[name] = machine
 	}
-	_, err = NewPlan(former, of(before), false)
+	plan, err = NewPlan(former, of(before), false)
 	require.NoError(t, err)
+	require.NoError(t, plan.Moved)
+	former.Nodes["worker-1"] = Machine{Node: turn.Node{Role: cluster.Worker, Address: talosapitest.AddressOf("worker-9")}, Lost: true}
+	plan, err = NewPlan(former, of(before), false)
+	require.NoError(t, err)
+	require.NoError(t, plan.Moved, "its machine has gone with the lost cluster")
 }
 
 // The records of earlier releases have no generation.

@@ -51,11 +51,17 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
-	if len(plan.Leave) == 0 && len(plan.Join) == 0 {
+	if len(plan.Leave) == 0 && len(plan.Join) == 0 && plan.Moved == nil {
 		return report, nil
 	}
 	ctx, cancel := probe.Within(ctx, Longest(spec.TurnLimits))
 	defer cancel()
+	if err := refuseMoved(ctx, plan, former, log, connect); err != nil {
+		return report, fmt.Errorf("nothing was changed: %w", err)
+	}
+	if len(plan.Leave) == 0 && len(plan.Join) == 0 {
+		return report, nil
+	}
 	on, hangUp, err := connect(ctx, slices.Concat(plan.Stay, plan.Leave))
 	if err != nil {
 		return report, err
@@ -101,6 +107,29 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	})
 	report.Took = log.Took()
 	return report, err
+}
+
+// refuseMoved refuses another address or VM of a node that stays if the cluster runs: if a control plane runs etcd, at the address that it
+// had. What has never come up may be corrected.
+func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progress, connect dial) error {
+	if plan.Moved == nil {
+		return nil
+	}
+	before := former.nodes()
+	on, hangUp, err := connect(ctx, before)
+	if err != nil {
+		return err
+	}
+	defer hangUp()
+	switch err := awaitEtcd(ctx, on, before, log.Say); {
+	case err == nil:
+		return plan.Moved
+	case context.Cause(ctx) != nil:
+		return err
+	default:
+		log.Say("the cluster does not run, so that its machines may be others: %v", err)
+		return nil
+	}
 }
 
 // saveBeforeJoin takes a snapshot of etcd before it gets members. A cluster of which no control plane runs etcd has nothing to save: its

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // fake is a cluster in memory without pods. A machine that is shut down is off at once. Methods that are not here are not called.
@@ -199,6 +201,29 @@ func TestRun_ARefusedPlanConnectsToNothing(t *testing.T) {
 }
 
 // The state keeps the record of the last run that succeeded.
+func TestRun_RefusesAnotherAddressOrVMOfANodeOfAClusterThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "worker-1")
+		for i := range before {
+			before[i].VM = 100 + i
+		}
+		moved := slices.Clone(before)
+		moved[0].Address, moved[1].VM = talosapitest.AddressOf("cp-9"), 200
+		for _, recovers := range []bool{false, true} {
+			f, spec := newFake(before), *of(moved)
+			spec.Recovers = recovers
+			_, err := run(t.Context(), spec, NewRecord(before), &bytes.Buffer{}, f.connect)
+			require.ErrorContains(t, err, "nothing was changed: nodePools[].nodes[].address: cp-1 has ")
+			require.ErrorContains(t, err, "nodePools[].nodes[].vmId: worker-1 is the VM 101, and 200 is declared")
+			f.off["cp-1"] = true
+			report, err := run(t.Context(), spec, NewRecord(before), &bytes.Buffer{}, f.connect)
+			require.NoError(t, err, "a cluster that has never come up may be corrected")
+			assert.Equal(t, NewRecord(moved), report.Record)
+			assert.Empty(t, f.log)
+		}
+	})
+}
+
 func TestRun_ASecondRunFinishesWhatAnInterruptedOneBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, declared := nodes("cp-1", "worker-1", "worker-2", "worker-3"), nodes("cp-1", "worker-3")
