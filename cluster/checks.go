@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/slipway-platform/slipway/cluster/syntax"
+import (
+	"slices"
+
+	"github.com/slipway-platform/slipway/cluster/syntax"
+)
 
 // Check is a condition of your own that the cluster must meet: a CEL expression that is true of objects. `up` changes no node while
 // it does not hold.
@@ -26,8 +30,13 @@ type TurnChecks struct {
 	Settle Duration `json:"settle,omitzero"`
 	// Names of the nodes with disks of the shared storage. One after the other takes its turn.
 	Storage []string `json:"storage,omitempty"`
-	// Whether the storage keeps one copy, so that what is on a node's disks is lost with the node.
-	OneCopy bool `json:"oneCopy,omitempty"`
+	// What must hold before a node with such a disk is removed: what is on it alone is lost with the node.
+	Copies []Check `json:"copies,omitempty"`
+}
+
+// OfStorage returns those of the checks that judge the shared storage.
+func (t TurnChecks) OfStorage() []Check {
+	return slices.DeleteFunc(slices.Clone(t.Checks), func(check Check) bool { return check.Objects.Kind != cephClusterKind })
 }
 
 // CheckedObjects are objects of one kind. Secrets cannot be checked: nothing that `up` reports may depend on their contents.

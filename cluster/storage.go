@@ -71,15 +71,28 @@ var cephIsWhole = cephSays("Ceph has all copies, disks and monitors",
 var cephServes = cephSays("Ceph serves all data without the node", "'PG_AVAILABILITY', 'PG_DAMAGED', 'OBJECT_UNFOUND', 'error'",
 	"the node's disks may have the only copy; to remove the node with them, set lifecycle.allowDegradedStorage: true")
 
+// cephCopies is the check before a node with a disk of Ceph is removed. The pools themselves say how many copies they keep: what is declared
+// may be for the machines that come.
+var cephCopies = Check{
+	Name:       "Ceph keeps more than one copy of everything",
+	Objects:    CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephBlockPool", Namespace: RookNamespace},
+	Expression: "object.spec.?replicated.?size.orValue(2) > 1",
+	Message:    "keep more copies first, or move the data and set lifecycle.allowDegradedStorage: true",
+}
+
+// cephClusterKind is the kind of the object that says how Ceph is.
+const cephClusterKind = "CephCluster"
+
 // cephSays returns the check that Ceph has none of some health codes, by a word of Rook's that is not old: while its operator starts or
 // waits, it leaves the status as it was (pkg/operator/ceph/cluster/cephstatus.go).
 func cephSays(name, codes, message string) Check {
 	return Check{
 		Name:    name,
-		Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephCluster", Namespace: RookNamespace, Name: "rook-ceph"},
+		Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: cephClusterKind, Namespace: RookNamespace, Name: "rook-ceph"},
 		Expression: "!object.?status.?ceph.hasValue() || (!object.status.ceph.?details.orValue({}).exists(code, code in [" + codes + "]) && " +
 			"timestamp(object.status.ceph.lastChecked) > now - duration('3m'))",
-		Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing, and when Rook last asked; " + message,
+		Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing, or that rook-ceph-operator has not asked Ceph in the " +
+			"last 3 minutes, by this computer's clock; " + message,
 	}
 }
 
@@ -94,7 +107,7 @@ func (c *Cluster) TurnChecks() TurnChecks {
 	}
 	checks := TurnChecks{
 		Checks: append(slices.Clone(c.Checks), cephIsWhole), Leaving: []Check{cephServes}, Settle: Duration{cephStatusAge},
-		OneCopy: c.Storage.Replicas != nil && *c.Storage.Replicas == 1,
+		Copies: []Check{cephCopies},
 	}
 	for _, machine := range c.StorageMachines() {
 		checks.Storage = append(checks.Storage, machine.Name)

@@ -87,6 +87,16 @@ func TestTurnChecks_AProviderOfStorageChangesNoNodeWhileCephLacksCopies(t *testi
 	checks := declared.TurnChecks()
 	require.Len(t, checks.Checks, 2)
 	require.Len(t, checks.Leaving, 1)
+	require.Len(t, checks.Copies, 1)
+	copies, err := checks.Copies[0].Compile()
+	require.NoError(t, err)
+	for text, more := range map[string]bool{
+		`{"spec": {"replicated": {"size": 1}}}`: false, `{"spec": {"replicated": {"size": 3}}}`: true, `{"spec": {"erasureCoded": {}}}`: true,
+	} {
+		var pool unstructured.Unstructured
+		require.NoError(t, json.Unmarshal([]byte(text), &pool.Object))
+		assert.Equal(t, more, See(t.Context(), copies, &pool).Holds, text)
+	}
 	assert.Greater(t, checks.Settle.Duration, time.Minute, "Rook asks Ceph once a minute")
 	for text, holds := range map[string]struct{ whole, leaving bool }{
 		`{}`:                                   {true, true},

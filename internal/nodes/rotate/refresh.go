@@ -221,15 +221,16 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 	return err
 }
 
-// awaitStorage waits until the checks of the stack file hold, that of Ceph among them, before a monitor or a disk of Ceph is restarted: each
-// is a Deployment of its own, so that no strategy of one knows of the others.
+// awaitStorage waits until Ceph has all copies, disks and monitors, before one of them is restarted: each is a Deployment of its own, so that
+// no strategy of one knows of the others. Other checks may fail because of what this run has still to restart.
 func (j kubernetesCA) awaitStorage(ctx context.Context, workload Workload) error {
-	if !workload.keepsCeph() || len(j.Checks) == 0 {
+	checks := j.OfStorage()
+	if !workload.keepsCeph() || len(checks) == 0 {
 		return nil
 	}
 	wait := probe.Wait{Limit: turn.SpareTimeout + j.Settle.Duration, Stable: j.Settle.Duration, Say: j.Say}
-	return wait.Until(ctx, "the checks before "+workload.String()+" is restarted", func(ctx context.Context) (string, error) {
-		return j.unmet(ctx), nil
+	return wait.Until(ctx, "Ceph, before "+workload.String()+" is restarted", func(ctx context.Context) (string, error) {
+		return j.unmetOf(ctx, checks), nil
 	})
 }
 

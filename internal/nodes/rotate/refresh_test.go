@@ -394,7 +394,8 @@ func (p *pods) withCeph(s *Spec, stale time.Duration) (away func() int) {
 	for _, name := range []string{"mon-a", "mon-b", "mon-c", "osd-0", "osd-1", "osd-2"} {
 		p.add("rook-ceph", name, Workload{Kind: "Deployment", Namespace: "rook-ceph", Name: "rook-ceph-" + name})
 	}
-	s.Checks, s.Settle = []cluster.Check{{Name: "Ceph has all copies, disks and monitors"}}, cluster.Duration{Duration: stale}
+	s.Checks = []cluster.Check{{Name: "Ceph has all copies, disks and monitors", Objects: cluster.CheckedObjects{Kind: "CephCluster"}}}
+	s.Settle = cluster.Duration{Duration: stale}
 	away = func() (count int) {
 		for _, one := range p.running {
 			if one.Namespace == "rook-ceph" && !p.available(one) {
@@ -439,7 +440,7 @@ func TestRun_OfKubernetesRestartsNoMonitorWhileAnotherIsAway(t *testing.T) {
 		return ""
 	}
 	_, _, err := rotated(t, s, p)
-	require.ErrorContains(t, err, "the checks before Deployment rook-ceph/rook-ceph-mon-a is restarted: gave up after")
+	require.ErrorContains(t, err, "Ceph, before Deployment rook-ceph/rook-ceph-mon-a is restarted: gave up after")
 	assert.NotContains(t, p.changes(), "rook-ceph-mon")
 }
 

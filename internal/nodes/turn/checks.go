@@ -29,11 +29,12 @@ func (e *Engine) forbids(ctx context.Context, c Change) (missing string, err err
 	if missing = e.unmet(ctx, e.Checks); missing == "" {
 		return "", nil
 	}
+	forGood := ""
+	if c.Leaves {
+		forGood = e.unmet(ctx, e.Leaving)
+	}
 	if c.Awaits == Nothing || e.sickItself(ctx, c.Node) {
-		if !c.Leaves {
-			return "", nil
-		}
-		if missing = e.unmet(ctx, e.Leaving); missing == "" {
+		if missing = forGood; missing == "" {
 			return "", nil
 		}
 	}
@@ -48,6 +49,8 @@ func (e *Engine) forbids(ctx context.Context, c Change) (missing string, err err
 
 // sickItself reports whether a node does not answer, or says that it is not well.
 func (e *Engine) sickItself(ctx context.Context, node Node) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	machine, err := e.Cluster.Machine(ctx, node)
 	return err != nil || machine.Problem() != ""
 }

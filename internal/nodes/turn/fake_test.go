@@ -121,8 +121,11 @@ func (f *fake) Unmet(_ context.Context, checks []cluster.Check) (string, error) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	unmet := f.unmet
-	if len(checks) > 0 && checks[0].Name == forGood {
+	switch {
+	case len(checks) > 0 && checks[0].Name == forGood:
 		unmet = f.forGood
+	case len(checks) > 0 && checks[0].Name == copies:
+		unmet = func() string { return "not so: " + copies }
 	}
 	if unmet == nil || len(checks) == 0 {
 		return "", f.api
@@ -130,8 +133,11 @@ func (f *fake) Unmet(_ context.Context, checks []cluster.Check) (string, error) 
 	return unmet(), f.api
 }
 
-// forGood is the name of the check before a sick node leaves.
-const forGood = "all data is elsewhere"
+// Names of the checks before a sick node leaves, and before one with a disk of the storage does, which fails.
+const (
+	forGood = "all data is elsewhere"
+	copies  = "there are copies"
+)
 
 func (f *fake) LastLines(_ context.Context, node Node) []string {
 	f.mu.Lock()

@@ -156,11 +156,12 @@ func (e *Engine) busy(node Node) string {
 }
 
 // busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, and so does the first worker, which shows
-// what the change does; then workers as many together as may be out of service, but one with disks of the storage. Of nodes that the cluster can spare, control planes go
-// first, and then each in the order of the nodes.
+// what the change does; then workers as many together as may be out of service, but one with disks of the storage. Of nodes that the
+// cluster can spare, control planes go first, and then each in the order of the nodes, but for those that wait for the storage.
 func (e *Engine) busyLocked(node Node) string {
-	workers := 0
+	workers, storage := 0, false
 	for name, other := range e.taking {
+		storage = storage || e.stores(other)
 		if node.IsControlPlane() || other.IsControlPlane() || name == node.Name {
 			return name + " is in its turn"
 		}
@@ -173,7 +174,7 @@ func (e *Engine) busyLocked(node Node) string {
 		return e.disturbed
 	}
 	for name, other := range e.waiting {
-		if name != node.Name && other.spared && other.rank < e.rank(node) {
+		if name != node.Name && other.spared && other.rank < e.rank(node) && !(storage && slices.Contains(e.Storage, name)) {
 			return name + " goes first"
 		}
 	}

@@ -55,7 +55,7 @@ func (e *Engine) Remove(ctx context.Context, from Remover, node Node) (err error
 			return errors.Join(fmt.Errorf("%s is not removed: %w", node.Name, err), e.undo(ctx, Change{Node: node}))
 		}
 	}
-	for _, do := range []func(context.Context) error{r.leaveEtcd, r.shutDown, r.deleteNode} {
+	for _, do := range []func(context.Context) error{r.leaveEtcd, r.shutDown, r.stillServes, r.deleteNode} {
 		if err := do(ctx); err != nil {
 			return fmt.Errorf("%s is removed in part: %w; fix the cause, and run up again", node.Name, err)
 		}
@@ -162,11 +162,15 @@ func (r *removal) keepsStorage(ctx context.Context) error {
 	monitor, disk := daemonOfCeph("mon", "abcdefghijklmnopqrstuvwxyz"), daemonOfCeph("osd", "0123456789")
 	own, err := r.Cluster.Pods(ctx, r.node.Name)
 	switch {
-	case err == nil && r.OneCopy && slices.ContainsFunc(own, disk):
-		return errors.New("it has a disk of Ceph, which keeps one copy (storage.replicas: 1), so its data would be lost; keep more copies " +
-			"first, or move the data and set lifecycle.allowDegradedStorage: true")
-	case err != nil || !slices.ContainsFunc(own, monitor):
+	case err != nil:
 		return err
+	case slices.ContainsFunc(own, disk):
+		if missing := r.unmet(ctx, r.Copies); missing != "" {
+			return errors.New("it has a disk of Ceph, and " + missing)
+		}
+	}
+	if !slices.ContainsFunc(own, monitor) {
+		return nil
 	}
 	for _, other := range r.Nodes {
 		pods, err := r.Cluster.Pods(ctx, other.Name)
@@ -373,6 +377,18 @@ func (r *removal) shutDown(ctx context.Context) error {
 			}
 			return "", nil
 		})
+}
+
+// stillServes waits until Ceph serves all data without the machine, which is off now and has its disks still. A machine that was silent
+// before was asked for then.
+func (r *removal) stillServes(ctx context.Context) error {
+	if !r.answers || len(r.Leaving) == 0 {
+		return nil
+	}
+	stable := max(StableFor, r.Settle.Duration)
+	return r.Until(ctx, SpareTimeout+stable, stable, "Ceph without "+r.node.Name, func(ctx context.Context) (string, error) {
+		return r.unmet(ctx, r.Leaving), nil
+	})
 }
 
 // deleteNode deletes the Node object, and waits until it is gone.

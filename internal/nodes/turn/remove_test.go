@@ -373,15 +373,34 @@ func TestRemove_ANodeWithTheOnlyCopyOfSomethingIsRefused(t *testing.T) {
 			f, nodes := newFake(2)
 			f.pods["worker-1"] = append(f.pods["worker-1"], Pod{Namespace: "rook-ceph", Name: pod, UID: "osd", Stays: true})
 			e := f.engine(t, nodes)
-			e.OneCopy = true
+			e.Copies = []cluster.Check{{Name: copies}}
 			if err := e.Remove(t.Context(), f, nodes[3]); refused {
-				require.ErrorContains(t, err, "worker-1 is not removed: it has a disk of Ceph, which keeps one copy (storage.replicas: 1)")
+				require.ErrorContains(t, err, "worker-1 is not removed: it has a disk of Ceph, and not so: "+copies)
 				assert.Empty(t, f.log)
 			} else {
 				require.NoError(t, err)
 			}
 		})
 	}
+}
+
+// A disk that still serves does not show what is on it alone.
+func TestRemove_OfANodeOfTheStorageKeepsItsNodeObjectUntilItsDataIsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		e := f.checked(t, nodes[:4], func() bool { return true })
+		e.Leaving = []cluster.Check{{Name: forGood}}
+		f.nodes["worker-2"] = KubeNode{}
+		f.forGood = func() string {
+			if slices.Contains(f.log, "shut down worker-2") {
+				return "not so: " + forGood
+			}
+			return ""
+		}
+		err := e.Remove(t.Context(), f, nodes[4])
+		require.ErrorContains(t, err, "worker-2 is removed in part: Ceph without worker-2: gave up after")
+		assert.Equal(t, []string{"cordon worker-2", "shut down worker-2"}, f.log, "its VM stays, and can be started")
+	})
 }
 
 func TestRemove_TheNodeWithTheOnlyMonitorOfCephIsRefused(t *testing.T) {
