@@ -126,6 +126,7 @@ func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 	l := labOfShape(t, "rebuilt", func(s settings) {
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 		s.pool(1)["nodes"].([]any)[1].(map[string]any)["taints"] = map[string]any{"dedicated": "storage:NoSchedule"}
+		s["slipway:accepted"] = []any{map[string]any{"path": "storage.role", "reason": "nothing uses the disk of the tainted worker"}}
 	})
 	key, certificate := newSealingPair(t, time.Minute)
 	l.setSecret("infra", "sealedSecretsKey", key)
