@@ -87,8 +87,8 @@ func vmIDOf(address netip.Addr) int {
 	return 100000 + 1000*int(bytes[2]) + int(bytes[3])
 }
 
-// macOf returns the MAC address of a machine: Proxmox's prefix, and the first three bytes of the SHA-256 of CLUSTER/MACHINE. A change of the
-// rule would change the network card of running machines.
+// macOf returns the MAC address of a machine: Proxmox's prefix, and the first three bytes of the SHA-256 of CLUSTER/MACHINE. A change of
+// the rule would change the network card of running machines.
 func macOf(cluster, machine string) MAC {
 	sum := sha256.Sum256([]byte(cluster + "/" + machine))
 	return MAC(fmt.Sprintf("BC:24:11:%02X:%02X:%02X", sum[0], sum[1], sum[2]))

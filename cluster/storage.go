@@ -71,8 +71,8 @@ var cephIsWhole = cephSays("Ceph has all copies, disks and monitors",
 var cephServes = cephSays("Ceph serves all data without the node", "'PG_AVAILABILITY', 'PG_DAMAGED', 'OBJECT_UNFOUND', 'error'",
 	"the node's disks may have the only copy; to remove the node with them, set lifecycle.allowDegradedStorage: true")
 
-// cephCopies is the check before a node with a disk of Ceph is removed. The pools themselves say how many copies they keep: what is declared
-// may be for the machines that come.
+// cephCopies is the check before a node with a disk of Ceph is removed. The pools themselves say how many copies they keep: what is
+// declared may be for the machines that come.
 var cephCopies = Check{
 	Name:       "Ceph keeps more than one copy of everything",
 	Objects:    CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephBlockPool", Namespace: RookNamespace},
@@ -91,8 +91,8 @@ func cephSays(name, codes, message string) Check {
 		Objects: CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: cephClusterKind, Namespace: RookNamespace, Name: "rook-ceph"},
 		Expression: "!object.?status.?ceph.hasValue() || (!object.status.ceph.?details.orValue({}).exists(code, code in [" + codes + "]) && " +
 			"timestamp(object.status.ceph.lastChecked) > now - duration('3m'))",
-		Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing, or that rook-ceph-operator has not asked Ceph in the " +
-			"last 3 minutes, by this computer's clock; " + message,
+		Message: "kubectl -n rook-ceph describe cephcluster rook-ceph says what is missing, or that rook-ceph-operator has not asked Ceph " +
+			"in the last 3 minutes, by this computer's clock; " + message,
 	}
 }
 

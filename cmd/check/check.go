@@ -72,7 +72,10 @@ func run(program string, stacks []string, day time.Time, out, problems io.Writer
 	}
 	for _, file := range loaded {
 		if file.valid {
-			show(file, out)
+			if err := show(file, out); err != nil {
+				_, _ = fmt.Fprintf(problems, "%s: %v\n", file.path, err)
+				worst = unreadable
+			}
 		}
 	}
 	return worst
@@ -304,7 +307,7 @@ func report(path string, source config.Source, all cluster.Problems, to io.Write
 
 // summarize prints the machines of a valid file with their hosts, which the file need not declare, and the secrets that are not set
 // yet.
-func summarize(file *stackFile, to io.Writer) {
+func summarize(file *stackFile, to io.Writer) error {
 	stack := file.stack
 	_, _ = fmt.Fprintf(to, "%s: valid\n", file.path)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
@@ -321,13 +324,14 @@ func summarize(file *stackFile, to io.Writer) {
 		_, _ = fmt.Fprintf(to, "  %s is not in this file; set it with: pulumi config set --stack %s --secret %s:%s\n",
 			secret, stack.Stack, config.Namespace, secret)
 	}
+	return nil
 }
 
 // explain prints a valid file with all that it leaves to defaults.
-func explain(file *stackFile, to io.Writer) {
+func explain(file *stackFile, to io.Writer) error {
 	text, err := config.Explain(file.source, file.stack)
-	if err != nil { // a valid file can be written again
-		panic(err)
+	if err == nil {
+		_, err = fmt.Fprintf(to, "--- # %s with all defaults, without secrets\n%s", file.path, text)
 	}
-	_, _ = fmt.Fprintf(to, "--- # %s with all defaults, without secrets\n%s", file.path, text)
+	return err
 }

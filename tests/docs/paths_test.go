@@ -19,7 +19,8 @@ var (
 )
 
 // written are files that do not exist before a command has written them.
-var written = regexp.MustCompile(`^(bin/|1password/|kubernetes/clusters/STACK/platform/|kubernetes/apps/notes/)|private-key|-credentials\.json$`)
+var written = regexp.MustCompile(
+	`^(bin/|1password/|kubernetes/clusters/STACK/platform/|kubernetes/apps/notes/)|private-key|-credentials\.json$`)
 
 // inRepository reports whether a path of a document exists, and whether it is one of the repository's at all.
 func inRepository(document, span string) (exists, ours bool) {
@@ -31,7 +32,9 @@ func inRepository(document, span string) (exists, ours bool) {
 	_, err := os.Stat(filepath.Join(repository, first))
 	ours = err == nil || source.MatchString(span)
 	// Documents of a part name its files from there.
-	for _, from := range []string{"", path.Dir(document), "lab", "kubernetes", "kubernetes/infrastructure", "stacks/config", "lab/registry", "templates/cluster"} {
+	for _, from := range []string{
+		"", path.Dir(document), "lab", "kubernetes", "kubernetes/infrastructure", "stacks/config", "lab/registry", "templates/cluster",
+	} {
 		if found, err := filepath.Glob(filepath.Join(repository, from, pattern)); err == nil && len(found) > 0 {
 			return true, true
 		}

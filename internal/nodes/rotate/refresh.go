@@ -221,8 +221,8 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 	return err
 }
 
-// awaitStorage waits until Ceph has all copies, disks and monitors, before one of them is restarted: each is a Deployment of its own, so that
-// no strategy of one knows of the others. Other checks may fail because of what this run has still to restart.
+// awaitStorage waits until Ceph has all copies, disks and monitors, before one of them is restarted: each is a Deployment of its own, so
+// that no strategy of one knows of the others. Other checks may fail because of what this run has still to restart.
 func (j kubernetesCA) awaitStorage(ctx context.Context, workload Workload) error {
 	checks := j.OfStorage()
 	if !workload.keepsCeph() || len(checks) == 0 {

@@ -28,8 +28,8 @@ func (e *Engine) awaitBack(ctx context.Context, c Change, boot string) error {
 	return nil
 }
 
-// Quote returns what the components of a node that are not well have written last, below each other; "" if nothing. It asks although ctx may
-// have ended.
+// Quote returns what the components of a node that are not well have written last, below each other; "" if nothing. It asks although ctx
+// may have ended.
 func (e *Engine) Quote(ctx context.Context, node Node) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
