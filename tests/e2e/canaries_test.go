@@ -34,7 +34,8 @@ var allowedVariables = []string{"PROXMOX_VE_API_TOKEN", "PULUMI_CONFIG"}
 var keptKubeconfig = regexp.MustCompile(`/kubeconfig[0-9]+ has the secret \d+ of the state of infra`)
 
 // noSecrets gives infra a canary, a value that is nowhere else, in every secret input, runs previews and ups, some of which fail, and
-// searches for it and for all other secrets whatever is left and what can be seen meanwhile.
+// searches for it and for all other secrets whatever is left and what can be seen meanwhile. The last up has failed: destroyed, which
+// follows, destroys what it left.
 func noSecrets(t *testing.T, l *lab) {
 	file := l.stackFile("infra")
 	before, err := os.ReadFile(file)
@@ -52,11 +53,11 @@ func noSecrets(t *testing.T, l *lab) {
 		}
 	}
 	go w.looks()
-	for _, input := range inputs {
+	for i, input := range inputs {
 		input.plant(t, l)
-		w.run(input.name, !input.refused, "preview", "--json")
-		w.run(input.name, !input.refused, "preview", "--diff", "--debug")
+		w.run(input.name, !input.refused, "preview", "--diff", "--debug", "--event-log", w.path(fmt.Sprint("events-of-preview-", i)))
 		if input.up {
+			w.run(input.name, true, "preview", "--json")
 			w.run(input.name, true, "up", "--yes", "--skip-preview", "--debug", "--event-log", w.path("events"))
 			l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:secrets.onepassword.vaults[0]", "absent")
 			l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:readiness.timeout", "20s")
@@ -64,7 +65,6 @@ func noSecrets(t *testing.T, l *lab) {
 		}
 		require.NoError(t, os.WriteFile(file, before, 0o600))
 	}
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	w.end()
 
 	w.files(filepath.Join(l.home(), "state"))

@@ -147,9 +147,7 @@ func meshConnected(t *testing.T, l *lab) {
 
 func noChanges(t *testing.T, l *lab) {
 	for _, stack := range []string{"infra", "apps"} {
-		for range 2 {
-			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
-		}
+		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 		l.pulumi("preview", "--diff", "--expect-no-changes", "--stack", stack)
 	}
 }
