@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -187,5 +188,13 @@ func TestAlign_LeavesNoTwoSectionsAtOneAddress(t *testing.T) {
 		if got := align(address); got != want {
 			t.Errorf("%#x: got %#x, want %#x", address, got, want)
 		}
+	}
+}
+
+func TestOSRelease_NamesTheVersionThatIsBuilt(t *testing.T) {
+	const of = "NAME=\"Talos\"\nVERSION_ID=%[1]s\nPRETTY_NAME=\"Talos (%[1]s)\"\n"
+	want, got := fmt.Sprintf(of, "v1.12.7"), string(osRelease(fmt.Appendf(nil, of, "v1.12.6"), "1.12.7"))
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -118,7 +119,8 @@ func (c *composition) addFiles(root string) error {
 	for name, source := range rootSources {
 		errs = append(errs, copyTo(filepath.Join(sources, "hack", source), filepath.Join(root, name), 0o644))
 	}
-	errs = append(errs, copyTo(filepath.Join(sources, "os-release"), filepath.Join(root, "etc/os-release"), 0o644))
+	release, err := os.ReadFile(filepath.Join(sources, "os-release"))
+	errs = append(errs, err, os.WriteFile(filepath.Join(root, "etc/os-release"), osRelease(release, c.talos), 0o644))
 	for _, name := range rootEmpty {
 		errs = append(errs, os.WriteFile(filepath.Join(root, name), nil, 0o644))
 	}
@@ -131,6 +133,14 @@ func (c *composition) addFiles(root string) error {
 	trusted, err := c.trusted()
 	errs = append(errs, err, os.WriteFile(filepath.Join(root, "usr/share/lab/ca.pem"), trusted, 0o644))
 	return errors.Join(errs...)
+}
+
+var talosVersion = regexp.MustCompile(`v\d+\.\d+\.\d+`)
+
+// osRelease returns the os-release of a version, as Talos's own build writes it, from that of the release whose sources are built. The
+// kubelet reports it in the Node object.
+func osRelease(of []byte, version string) []byte {
+	return talosVersion.ReplaceAll(of, []byte("v"+version))
 }
 
 // removeAll removes files and folders below root.
