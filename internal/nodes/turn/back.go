@@ -15,8 +15,15 @@ import (
 // awaitBack waits until a changed node is in service again: with another boot id if the change reboots it, with all that the change's own
 // check demands, its Talos services healthy, its Node object Ready, and a control plane a voting member of etcd.
 func (e *Engine) awaitBack(ctx context.Context, c Change, boot string) error {
-	err := e.Until(ctx, e.ReturnTimeout.Duration, StableFor, c.Node.Name+"'s return",
-		func(ctx context.Context) (string, error) { return e.missing(ctx, c, boot) })
+	last := ""
+	err := e.Until(ctx, e.ReturnTimeout.Duration, StableFor, c.Node.Name+"'s return", func(ctx context.Context) (string, error) {
+		waiting, err := e.missing(ctx, c, boot)
+		if err != nil && last != "" {
+			err = fmt.Errorf("%w; before that, %s", err, last)
+		}
+		last = waiting
+		return waiting, err
+	})
 	if err != nil {
 		stays := ", and stays cordoned"
 		if c.Quiet {
