@@ -35,15 +35,17 @@ func TestAdvice_WarnsOfDisksForCephInMachinesThatTakeNoPods(t *testing.T) {
 	assert.ErrorContains(t, infra.Advice(time.Now()), says)
 }
 
-func TestAdvice_IsSilencedByItsPathAlone(t *testing.T) {
+func TestAdvice_IsSilencedByItsPathAndAPartOfItsText(t *testing.T) {
 	infra := clusters.Infra(t, func(c *cluster.Cluster) {
 		c.Proxmox.Datastores.ISOShared = true
 		c.Accepted = []cluster.Acceptance{
-			{Path: "proxmox.datastores.isoShared", Reason: "local is a mount of the same share"}, {Path: "proxmox", Reason: "above"},
+			{Path: "proxmox.datastores.isoShared", Of: "true", Reason: "local is a mount of the same share"}, {Path: "proxmox", Reason: "above"},
+			{Path: "proxmox.datastores.isoShared", Of: "other.yaml", Reason: "another one"},
 		}
 	})
 	advice := infra.Advice(time.Now())
 	assert.Contains(t, advice.Error(), "proxmox.datastores.isoShared: true")
 	assert.NotContains(t, infra.Unaccepted(advice).Error(), "proxmox.datastores.isoShared: true")
-	assert.EqualError(t, infra.UnusedAcceptances(advice), "accepted[1].path: proxmox has no warning; remove the entry")
+	assert.EqualError(t, infra.UnusedAcceptances(advice), "accepted[1].path: proxmox has no warning; remove the entry\n"+
+		"accepted[2].path: proxmox.datastores.isoShared has no warning of other.yaml; remove the entry")
 }
