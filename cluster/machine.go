@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,8 +9,9 @@ import (
 
 // Machine is a node with all values from its pool and its cluster.
 type Machine struct {
-	// Node is the declared node, with three changes: Host is the Proxmox node that the machine runs on, whether it is pinned or not;
-	// Labels and Taints include those of the pool, which the node's own override; Labels includes the region and the zone.
+	// Node is the declared node, with four changes: Host is the Proxmox node that the machine runs on, whether it is pinned or not;
+	// Labels and Taints include those of the pool, which the node's own override; Labels includes the region and the zone;
+	// DiskEncryption is that of Talos unless the node declares its own.
 	Node
 
 	Path      string // key of the node in the stack file, such as nodePools[0].nodes[1]
@@ -81,6 +83,7 @@ func (c *Cluster) machine(node Node, pool NodePool) Machine {
 	if pool.VLAN != nil {
 		m.VLAN = *pool.VLAN
 	}
+	m.DiskEncryption = cmp.Or(node.DiskEncryption, c.Talos.DiskEncryption)
 	m.Labels = map[string]string{}
 	if c.Proxmox.Cluster != "" {
 		m.Labels[labelRegion] = c.Proxmox.Cluster

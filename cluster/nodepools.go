@@ -63,6 +63,9 @@ type Node struct {
 	// more, makes the VM anew, and lets it join under the same name. It only grows. One control plane in each `up`, and as many workers as
 	// `lifecycle.maxUnavailable`.
 	Generation int `json:"generation" range:"1-1000000" default:"1" example:"2"`
+	// Disk encryption that this machine was installed with, where that is not `talos.diskEncryption` (any more). A change of a machine that
+	// runs is refused, because Talos would not boot it any more; with a greater generation, the new machine has what is declared.
+	DiskEncryption DiskEncryption `json:"diskEncryption" follows:"talos.diskEncryption" example:"none"`
 	// MAC address, unique. BC:24:11 is Proxmox's own prefix. The default follows from the names of the cluster and of the machine, by the
 	// first three bytes of the SHA-256 of CLUSTER/MACHINE.
 	MAC MAC `json:"mac" follows:"BC:24:11:…, by the names" example:"\"BC:24:11:00:01:11\""`

@@ -27,8 +27,9 @@ type Talos struct {
 	// Disk that Talos is installed to. It is the first disk on the VMs' SCSI bus.
 	InstallDisk string `json:"installDisk" form:"device" default:"/dev/sda" example:"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0"`
 	// Encryption of Talos's partitions STATE and EPHEMERAL, and of data disks of use `volume`. The key is derived from the
-	// machine's id (`nodeID`) or sealed in a virtual TPM (`tpm`, with SecureBoot). It takes effect when a machine is installed: to
-	// change it on a running machine, replace the machine.
+	// machine's id (`nodeID`) or sealed in a virtual TPM (`tpm`, with SecureBoot). It takes effect when a machine is installed. To change it in
+	// a running cluster, replace one machine after the other, and declare the former value in `nodePools[].nodes[].diskEncryption` of
+	// those that still have it.
 	DiskEncryption DiskEncryption `json:"diskEncryption" default:"none" example:"nodeID"`
 	// The kubelet of every node.
 	Kubelet Kubelet `json:"kubelet"`
@@ -90,10 +91,10 @@ func (DiskEncryption) Choices() []string {
 }
 
 // Encrypts reports whether Talos encrypts its partitions and user volumes.
-func (t Talos) Encrypts() bool { return t.DiskEncryption != DiskEncryptionNone }
+func (d DiskEncryption) Encrypts() bool { return d != DiskEncryptionNone }
 
-// SecureBoot reports whether the machines use SecureBoot and have a TPM.
-func (t Talos) SecureBoot() bool { return t.DiskEncryption == DiskEncryptionTPM }
+// SecureBoot reports whether the machine uses SecureBoot and has a TPM.
+func (d DiskEncryption) SecureBoot() bool { return d == DiskEncryptionTPM }
 
 // BrokenNetwork is what is wrong with a kernel parameter of which BreaksNetwork reports true.
 const BrokenNetwork = "turns off what the network of the pods needs"

@@ -16,7 +16,7 @@ import (
 
 // volumes returns the documents that tell Talos how to use the disks.
 func (c model) volumes(n cluster.Machine) ([]config.Document, error) {
-	docs := c.systemVolumes()
+	docs := systemVolumes(n.DiskEncryption)
 	for i, disk := range n.DataDisks {
 		if disk.Use != cluster.DiskVolume {
 			continue
@@ -32,8 +32,8 @@ func (c model) volumes(n cluster.Machine) ([]config.Document, error) {
 			ProvisioningGrow:    pointer.To(true),
 			ProvisioningMinSize: block.MustByteSize("1GiB"), // Talos requires one; the volume takes the whole disk
 		}
-		if c.Talos.Encrypts() {
-			doc.EncryptionSpec = c.encryption(disk.Name)
+		if n.DiskEncryption.Encrypts() {
+			doc.EncryptionSpec = encryption(n.DiskEncryption, disk.Name)
 		}
 		docs = append(docs, doc)
 	}
@@ -42,24 +42,24 @@ func (c model) volumes(n cluster.Machine) ([]config.Document, error) {
 
 // systemVolumes returns the documents that encrypt STATE, which holds the machine's secrets, and EPHEMERAL, which holds the pods' data.
 // They replace machine.systemDiskEncryption, which is deprecated since Talos 1.11.
-func (c model) systemVolumes() []config.Document {
-	if !c.Talos.Encrypts() {
+func systemVolumes(by cluster.DiskEncryption) []config.Document {
+	if !by.Encrypts() {
 		return nil
 	}
 	var docs []config.Document
 	for _, name := range []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel} {
 		doc := block.NewVolumeConfigV1Alpha1()
 		doc.MetaName = name
-		doc.EncryptionSpec = c.encryption(name)
+		doc.EncryptionSpec = encryption(by, name)
 		docs = append(docs, doc)
 	}
 	return docs
 }
 
 // encryption returns how a volume is encrypted.
-func (c model) encryption(volume string) block.EncryptionSpec {
+func encryption(by cluster.DiskEncryption, volume string) block.EncryptionSpec {
 	key := block.EncryptionKey{KeyNodeID: &block.EncryptionKeyNodeID{}}
-	if c.Talos.SecureBoot() {
+	if by.SecureBoot() {
 		key = block.EncryptionKey{KeyTPM: &block.EncryptionKeyTPM{TPMCheckSecurebootStatusOnEnroll: pointer.To(true)}}
 		if volume != constants.StatePartitionLabel {
 			key.KeyLockToSTATE = pointer.To(true) // the key does not open the volume beside another STATE

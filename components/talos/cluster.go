@@ -83,7 +83,8 @@ func (c *TalosCluster) VMs() pulumi.StringMap {
 	return vms
 }
 
-// Installer returns the image that Talos of the declared version and extensions is installed and upgraded from.
+// Installer returns the image that Talos of the declared version and extensions is installed and upgraded from; "" if machines need
+// different ones, because some use SecureBoot.
 func (c *TalosCluster) Installer() pulumi.StringOutput { return c.installer }
 
 // registrar registers the component's children. It has no state: what a step registers, it returns.
@@ -108,7 +109,8 @@ func (c *TalosCluster) build(ctx *pulumi.Context, r *registrar) error {
 	if err != nil {
 		return err
 	}
-	c.secrets, c.installer, c.Talosconfig = secrets.first().MachineSecrets, r.installer(schematic), r.talosconfig(ctx, secrets.client())
+	c.secrets, c.Talosconfig = secrets.first().MachineSecrets, r.talosconfig(ctx, secrets.client())
+	c.installer = r.onlyInstaller(schematic)
 	rotated, err := r.rotateAll(ctx, secrets, c.Talosconfig, slices.Concat(checked, r.args.DependsOn))
 	if err != nil {
 		return err
@@ -127,11 +129,11 @@ func (c *TalosCluster) build(ctx *pulumi.Context, r *registrar) error {
 	if err != nil {
 		return err
 	}
-	upgraded, err := r.upgrade(ctx, c.Talosconfig, schematic, c.installer, made)
+	upgraded, err := r.upgrade(ctx, c.Talosconfig, schematic, made)
 	if err != nil {
 		return err
 	}
-	c.joins = &joins{machinery, configurer{r, secrets.current(), secrets.client(), c.installer, turns, upgraded}}
+	c.joins = &joins{machinery, configurer{r, secrets.current(), secrets.client(), schematic, turns, upgraded}}
 	if _, err := c.add(ctx, c.joins.configurer, made); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type configurer struct {
 
 	secrets   machine.MachineSecretsOutput      // with the CAs of the declared generations
 	client    machine.ClientConfigurationOutput // credentials of Talos's API
-	installer pulumi.StringOutput               // image that Talos is installed from
+	schematic pulumi.StringOutput               // id of the image that Talos is installed from
 	turns     *turns                            // of the nodes that this run changes
 	upgraded  pulumi.Resource                   // brings the nodes to the declared versions; every configuration waits for it
 }
@@ -123,7 +123,8 @@ func (c configurer) configuration(ctx *pulumi.Context, node cluster.Machine) (pu
 		return pulumi.StringOutput{}, err
 	}
 	// The user's patches come last, so that they override all others.
-	patches := pulumi.StringArray{pulumi.String(rendered[0]), c.installer.ApplyT(machineconfig.InstallerImage).(pulumi.StringOutput)}
+	installer := c.installer(c.schematic, node.DiskEncryption)
+	patches := pulumi.StringArray{pulumi.String(rendered[0]), installer.ApplyT(machineconfig.InstallerImage).(pulumi.StringOutput)}
 	if node.Role == cluster.ControlPlane {
 		patches = append(patches, c.manifests()...)
 	}

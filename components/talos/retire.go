@@ -61,7 +61,8 @@ func retireSpec(declared *cluster.Cluster) retire.Spec {
 		Snapshots: snapshot.PlaceOf(declared), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {
-		spec.Nodes[i].Generation, spec.Nodes[i].VM = machine.Generation, machine.VMID
+		node := &spec.Nodes[i]
+		node.Generation, node.VM, node.DiskEncryption = machine.Generation, machine.VMID, machine.DiskEncryption
 	}
 	return spec
 }

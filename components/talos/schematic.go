@@ -43,19 +43,42 @@ func schematicYAML(extensions []string) (string, error) {
 	return string(text), err
 }
 
-// installer returns the image that Talos is installed and upgraded from.
-func (r *registrar) installer(schematic pulumi.StringOutput) pulumi.StringOutput {
-	return schematic.ApplyT(func(id string) (string, error) { return installerImage(r.Talos, id) }).(pulumi.StringOutput)
+// installer returns the image that Talos is installed and upgraded from, on machines with such an encryption of their disks.
+func (r *registrar) installer(schematic pulumi.StringOutput, encryption cluster.DiskEncryption) pulumi.StringOutput {
+	return schematic.ApplyT(func(id string) (string, error) { return installerImage(r.Talos, encryption, id) }).(pulumi.StringOutput)
+}
+
+// installers returns the images that Talos is upgraded from, by the names of the machines.
+func (r *registrar) installers(schematic string) (map[string]string, error) {
+	images := map[string]string{}
+	for _, node := range r.Serving(r.Machines()) {
+		image, err := installerImage(r.Talos, node.DiskEncryption, schematic)
+		if err != nil {
+			return nil, err
+		}
+		images[node.Name] = image
+	}
+	return images, nil
+}
+
+// onlyInstaller returns the one image that Talos is installed and upgraded from; "" if machines need different ones.
+func (r *registrar) onlyInstaller(schematic pulumi.StringOutput) pulumi.StringOutput {
+	for _, node := range r.Machines() {
+		if node.DiskEncryption.SecureBoot() != r.Talos.DiskEncryption.SecureBoot() {
+			return pulumi.String("").ToStringOutput()
+		}
+	}
+	return r.installer(schematic, r.Talos.DiskEncryption)
 }
 
 // installerImage returns the image that Talos installs itself from. It has the same extensions as the boot image.
-func installerImage(talos cluster.Talos, schematic string) (string, error) {
+func installerImage(talos cluster.Talos, encryption cluster.DiskEncryption, schematic string) (string, error) {
 	factory, err := url.Parse(talos.Factory)
 	if err != nil {
 		return "", err
 	}
 	kind := "nocloud-installer"
-	if talos.SecureBoot() {
+	if encryption.SecureBoot() {
 		kind += "-secureboot"
 	}
 	return fmt.Sprintf("%s/%s/%s:%s", factory.Host, kind, schematic, talos.Version), nil

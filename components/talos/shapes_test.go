@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/nodes/retire"
+	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -104,6 +108,29 @@ func TestTalosCluster_SealsKeysInATPMOfMachinesThatBootSignedImages(t *testing.T
 	for _, vm := range up(t, func(c *cluster.Cluster) { c.Talos.DiskEncryption = cluster.DiskEncryptionNodeID }).OfType(typeVM) {
 		assert.Nil(t, vm.Input("tpmState"))
 	}
+}
+
+// A disk is encrypted when it is made. So a machine that is not replaced yet keeps the encryption that it has, its boot and its installer.
+func TestTalosCluster_AMachineKeepsTheDiskEncryptionThatItDeclares(t *testing.T) {
+	r := up(t, func(c *cluster.Cluster) {
+		c.Talos.DiskEncryption = cluster.DiskEncryptionTPM
+		for i := range c.NodePools[0].Nodes[1:] {
+			c.NodePools[0].Nodes[1+i].DiskEncryption = cluster.DiskEncryptionNone
+		}
+	})
+	for node, kind := range map[string]string{"infra-cp-1": "-secureboot", "infra-cp-2": "", "infra-worker-1": "-secureboot"} {
+		patches := patchesOf(t, r, node)
+		assert.Equal(t, kind != "", strings.Contains(patches[0].(string), "kind: VolumeConfig"), node)
+		assert.Equal(t, kind != "", r.Resource(t, "infra-"+node+"-vm").Input("tpmState") != nil, node)
+		assert.Contains(t, patches[1], "/nocloud-installer"+kind+"/", node)
+		var spec upgrade.Spec
+		require.NoError(t, json.Unmarshal([]byte(r.Resource(t, "infra-upgrade").Input("stdin").(string)), &spec))
+		assert.Contains(t, spec.Installers[node], "/nocloud-installer"+kind+"/", node)
+	}
+	var record retire.Record
+	require.NoError(t, json.Unmarshal([]byte(r.Resource(t, "infra-retire").Input("environment."+step.RecordVariable).(string)), &record))
+	assert.Equal(t, cluster.DiskEncryptionTPM, record.Nodes["infra-cp-1"].DiskEncryption)
+	assert.Equal(t, cluster.DiskEncryptionNone, record.Nodes["infra-cp-2"].DiskEncryption)
 }
 
 func TestTalosCluster_PutsInlineManifestsIntoControlPlanesOnly(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // starts another Kubernetes on all nodes at once. On a new cluster it does nothing. A preview shows the versions that change. It also
 // reboots the nodes that have booted before a declared time.
 func (r *registrar) upgrade(
-	ctx *pulumi.Context, talosconfig, schematic, installer pulumi.StringOutput, made []machines.Machine,
+	ctx *pulumi.Context, talosconfig, schematic pulumi.StringOutput, made []machines.Machine,
 ) (pulumi.Resource, error) {
 	declared, nodes := r.Lifecycle, turn.NodesOf(r.Serving(r.Machines()))
 	var after []pulumi.Resource
@@ -38,11 +38,15 @@ func (r *registrar) upgrade(
 	if declared.BootedSince != "" {
 		triggers = append(triggers, pulumi.Map{"bootedSince": pulumi.String(declared.BootedSince)})
 	}
-	encode := func(talosconfig, schematic, installer string) (string, error) {
+	encode := func(talosconfig, schematic string) (string, error) {
+		installers, err := r.installers(schematic)
+		if err != nil {
+			return "", err
+		}
 		return probe.Encode(&upgrade.Spec{
 			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes, Skip: declared.Skip},
 			TurnLimits: declared.TurnLimits, TurnChecks: r.TurnChecks(), BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs,
-			Installer: installer,
+			Installers: installers,
 			Releases: versions.Releases{
 				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
 				Cilium: versions.Cilium{
@@ -52,7 +56,7 @@ func (r *registrar) upgrade(
 			Snapshots: snapshot.PlaceOf(r.Cluster),
 		})
 	}
-	spec := pulumix.Apply3Err(talosconfig, schematic, installer, encode)
+	spec := pulumix.Apply2Err(talosconfig, schematic, encode)
 	return step.New(ctx, r.NameOf("upgrade"), step.Args{
 		Run: step.Run{
 			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: upgrade.Longest(len(nodes), declared.TurnLimits),

@@ -18,7 +18,7 @@ var dangerousKeys = []struct{ key, why string }{
 	{"network.loadBalancers.mesh", "is the address at which the peers of the mesh reach this cluster: run their `up`, too"},
 	{"mesh.peers", "connects other clusters, or disconnects them: run their `up`, too"},
 	{"proxmox.endpoint", "names another Proxmox cluster, on which the VMs of the state may not exist"},
-	{"talos.diskEncryption", "takes effect when a machine is installed: each machine must be replaced"},
+	{"talos.diskEncryption", "is refused for machines that stay: replace them one after the other"},
 	{"cilium.mode", "is refused by `up` until the mode is switched on purpose"},
 	{"cilium.encryption", "differs between nodes while they change: their pods may not reach each other meanwhile"},
 	{"cilium.routing", "differs between nodes while they change: their pods may not reach each other meanwhile"},

@@ -87,8 +87,8 @@ func ignoredDiskProperties(node cluster.Machine) []string {
 }
 
 // tpm returns the virtual TPM that seals the keys of encrypted disks; nil without secure boot.
-func tpm(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineTpmStatePtrInput {
-	if !c.Talos.SecureBoot() {
+func tpm(node cluster.Machine) vm.VirtualMachineTpmStatePtrInput {
+	if !node.DiskEncryption.SecureBoot() {
 		return nil
 	}
 	return vm.VirtualMachineTpmStateArgs{DatastoreId: pulumi.String(node.Datastore), Version: pulumi.String("v2.0")}

@@ -1,6 +1,7 @@
 package proxmox
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,15 +16,22 @@ import (
 	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 )
 
-// images are the boot images by Proxmox node.
+// images are the boot images.
 type images struct {
 	machines.Owner
 
 	provider pulumi.ProviderResource
-	files    map[string]*download.File
+	files    map[image]*download.File
 }
 
-// Images downloads the boot image once to each Proxmox node in use, or once to a shared storage, after the resources in after.
+// image is a boot image on a Proxmox node.
+type image struct {
+	host string // Proxmox node
+	kind string // as the image factory names it
+}
+
+// Images downloads the boot image once to each Proxmox node in use, or once to a shared storage, after the resources in after. While
+// machines differ in whether they use SecureBoot, there are two kinds of image.
 //
 // A machine boots the image only while its disk is empty, so the image is for machines that are created from now on. It is replaced for
 // another minor release of Talos, whose maintenance mode may not understand the configurations of a later one, for other extensions, and
@@ -32,27 +40,54 @@ type images struct {
 func (h Hypervisor) Images(
 	ctx *pulumi.Context, owner machines.Owner, schematic pulumi.StringOutput, after []pulumi.Resource,
 ) (machines.Images, error) {
-	i := images{Owner: owner, provider: h.Provider, files: map[string]*download.File{}}
+	i := images{Owner: owner, provider: h.Provider, files: map[image]*download.File{}}
 	leftovers, err := leftoverImages(ctx, owner, schematic, after)
 	if err != nil {
 		return nil, err
 	}
 	after = append(slices.Clone(after), leftovers)
-	all := hosts(owner.Cluster)
-	if owner.Proxmox.Datastores.ISOShared {
-		// The host only downloads the file. If the first machine moves, the file stays.
-		image, err := i.download(ctx, owner.NameOf("iso"), all[0], schematic, after, "nodeName")
-		for _, host := range all {
-			i.files[host] = image
-		}
-		return i, err
-	}
-	for _, host := range all {
-		if i.files[host], err = i.download(ctx, owner.NameOf(host, "iso"), host, schematic, after); err != nil {
+	for _, image := range imagesOf(owner.Cluster) {
+		if i.files[image], err = i.download(ctx, image, schematic, after); err != nil {
 			return nil, err
 		}
 	}
+	if owner.Proxmox.Datastores.ISOShared {
+		for of, file := range maps.Clone(i.files) {
+			for _, host := range hosts(owner.Cluster) {
+				i.files[image{host, of.kind}] = file
+			}
+		}
+	}
 	return i, nil
+}
+
+// imagesOf returns the images that are downloaded: on a shared storage one of each kind, by the host of the first machine.
+func imagesOf(c *cluster.Cluster) []image {
+	var all []image
+	for _, node := range c.Machines() {
+		one := imageOf(node)
+		if !slices.ContainsFunc(all, func(other image) bool {
+			return other.kind == one.kind && (c.Proxmox.Datastores.ISOShared || other.host == one.host)
+		}) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// imageOf returns the image that a machine boots from.
+func imageOf(node cluster.Machine) image { return image{node.Host, imageKind(node.DiskEncryption)} }
+
+// nameOf returns the name of an image's resource. Only an image of another kind than the declared one's has its kind in the name.
+func (i images) nameOf(image image) string {
+	parts := []string{image.host, "iso"}
+	if i.Proxmox.Datastores.ISOShared {
+		parts = parts[1:]
+	}
+	if image.kind != imageKind(i.Talos.DiskEncryption) {
+		parts = append(parts, image.kind)
+	}
+	return i.NameOf(parts...)
 }
 
 // child combines the options of a resource in Proxmox VE with its own.
@@ -61,43 +96,46 @@ func (i images) child(own ...pulumi.ResourceOption) pulumi.ResourceOption {
 }
 
 // imageKind is the kind of the boot image, as the image factory names it.
-func imageKind(c *cluster.Cluster) string {
-	if c.Talos.SecureBoot() {
+func imageKind(encryption cluster.DiskEncryption) string {
+	if encryption.SecureBoot() {
 		return "nocloud-amd64-secureboot"
 	}
 	return "nocloud-amd64"
 }
 
-// bootImage returns the boot image of a Proxmox node.
-func bootImage(c *cluster.Cluster, host, schematic string) reclaim.Image {
-	image := reclaim.Image{Host: host, Storage: c.Proxmox.Datastores.ISO}
+// fileOf returns the file of a boot image.
+func fileOf(image image, c *cluster.Cluster, schematic string) reclaim.Image {
+	file, host := reclaim.Image{Host: image.host, Storage: c.Proxmox.Datastores.ISO}, image.host
 	if c.Proxmox.Datastores.ISOShared {
 		host = ""
 	}
-	image.File = reclaim.ImageFile(schematic, c.Talos.Version, c.Identity.Name, host, imageKind(c))
-	return image
+	file.File = reclaim.ImageFile(schematic, c.Talos.Version, c.Identity.Name, host, image.kind)
+	return file
 }
 
-// download downloads the boot image to one Proxmox node. Changes of the inputs in keeps do not replace it.
+// download downloads a boot image to its Proxmox node.
 func (i images) download(
-	ctx *pulumi.Context, name, host string, schematic pulumi.StringOutput, after []pulumi.Resource, keeps ...string,
+	ctx *pulumi.Context, image image, schematic pulumi.StringOutput, after []pulumi.Resource,
 ) (*download.File, error) {
-	declared := i.Cluster
-	stop, err := stopDownload(ctx, name, declared, host)
+	declared, name, ignored := i.Cluster, i.nameOf(image), []string{"url", "fileName"} // a replacement takes them as declared
+	if declared.Proxmox.Datastores.ISOShared {
+		ignored = append(ignored, "nodeName") // the host only downloads the file, which stays if the first machine moves
+	}
+	stop, err := stopDownload(ctx, name, declared, image)
 	if err != nil {
 		return nil, err
 	}
 	replaced := schematic.ApplyT(func(id string) string {
-		return strings.Join([]string{semver.MajorMinor(declared.Talos.Version), imageKind(declared), id}, " ")
+		return strings.Join([]string{semver.MajorMinor(declared.Talos.Version), image.kind, id}, " ")
 	}).(pulumi.StringOutput)
 	return download.NewFile(ctx, name, &download.FileArgs{
 		ContentType: pulumi.String("iso"),
 		DatastoreId: pulumi.String(declared.Proxmox.Datastores.ISO),
-		NodeName:    pulumi.String(host),
+		NodeName:    pulumi.String(image.host),
 		Url: schematic.ApplyT(func(id string) (string, error) {
-			return url.JoinPath(declared.Talos.Factory, "image", id, declared.Talos.Version, imageKind(declared)+".iso")
+			return url.JoinPath(declared.Talos.Factory, "image", id, declared.Talos.Version, image.kind+".iso")
 		}).(pulumi.StringOutput),
-		FileName: schematic.ApplyT(func(id string) string { return bootImage(declared, host, id).File }).(pulumi.StringOutput),
+		FileName: schematic.ApplyT(func(id string) string { return fileOf(image, declared, id).File }).(pulumi.StringOutput),
 		// The content for a file name never changes. With true, every run would ask the factory for the size, and fail if the
 		// factory does not answer.
 		Overwrite: pulumi.Bool(false),
@@ -108,17 +146,17 @@ func (i images) download(
 	}, i.child(
 		// Pulumi replaces nothing where an earlier Slipway has stored no trigger, and until then it has not stored either that the file stays.
 		pulumi.ReplacementTrigger(replaced),
-		pulumi.IgnoreChanges(append([]string{"url", "fileName"}, keeps...)), // a replacement takes them as declared
+		pulumi.IgnoreChanges(ignored),
 		pulumi.RetainOnDelete(true),
 		pulumi.DependsOn(after), stop,
 	))
 }
 
 // stopDownload returns the hook that stops the download of an interrupted creation before an image is created.
-func stopDownload(ctx *pulumi.Context, name string, declared *cluster.Cluster, host string) (pulumi.ResourceOption, error) {
+func stopDownload(ctx *pulumi.Context, name string, declared *cluster.Cluster, image image) (pulumi.ResourceOption, error) {
 	background, api := ctx.Context(), api(declared)
 	stop, err := ctx.RegisterResourceHook(name+"-download", func(change *pulumi.ResourceHookArgs) error {
-		left := bootImage(declared, host, "")
+		left := fileOf(image, declared, "")
 		left.File = component.Plain(change.NewInputs["fileName"]).StringValue() // known when the image is created
 		return reclaim.StopDownload(background, api, left)
 	}, nil)

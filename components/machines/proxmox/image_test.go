@@ -64,6 +64,28 @@ func TestImages_FollowTheExtensionsAndTheKindOfImage(t *testing.T) {
 	assert.NotEqual(t, trigger(t), trigger(t, func(c *cluster.Cluster) { c.Talos.DiskEncryption = cluster.DiskEncryptionTPM }))
 }
 
+func TestImages_AreOfBothKindsWhileSomeMachinesHaveNoSecureBootYet(t *testing.T) {
+	files := func(shared bool) map[string]any {
+		files := map[string]any{}
+		for _, image := range up(t, func(c *cluster.Cluster) {
+			c.Talos.DiskEncryption, c.Proxmox.Datastores.ISOShared = cluster.DiskEncryptionTPM, shared
+			c.NodePools[0].Nodes[1].DiskEncryption = cluster.DiskEncryptionNodeID
+		}).OfType(typeISO) {
+			files[image.Name] = image.Input("fileName")
+		}
+		return files
+	}
+	const name = "talos-infra-schema-v1.14.6-infra-"
+	assert.Equal(t, map[string]any{
+		"infra-pve1-iso": name + "pve1-nocloud-amd64-secureboot.iso", "infra-pve2-iso": name + "pve2-nocloud-amd64-secureboot.iso",
+		"infra-pve3-iso":               name + "pve3-nocloud-amd64-secureboot.iso",
+		"infra-pve2-iso-nocloud-amd64": name + "pve2-nocloud-amd64.iso",
+	}, files(false))
+	assert.Equal(t, map[string]any{
+		"infra-iso": name + "nocloud-amd64-secureboot.iso", "infra-iso-nocloud-amd64": name + "nocloud-amd64.iso",
+	}, files(true))
+}
+
 // The machines that run have the file of the earlier image in their CD drives. Without it, Proxmox VE does not start them.
 func TestImages_AnImageThatIsReplacedIsKeptForTheMachinesThatHaveIt(t *testing.T) {
 	r := up(t)

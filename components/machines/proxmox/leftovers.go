@@ -15,14 +15,10 @@ import (
 func leftoverImages(
 	ctx *pulumi.Context, owner machines.Owner, schematic pulumi.StringOutput, after []pulumi.Resource,
 ) (pulumi.Resource, error) {
-	hosts := hosts(owner.Cluster)
-	if owner.Proxmox.Datastores.ISOShared {
-		hosts = hosts[:1]
-	}
 	spec := schematic.ApplyT(func(schematic string) (string, error) {
 		left := reclaim.Leftovers{API: api(owner.Cluster), ImagesOf: owner.Identity.Name}
-		for _, host := range hosts {
-			left.Images = append(left.Images, bootImage(owner.Cluster, host, schematic))
+		for _, image := range imagesOf(owner.Cluster) {
+			left.Images = append(left.Images, fileOf(image, owner.Cluster, schematic))
 		}
 		return probe.Encode(&left)
 	}).(pulumi.StringOutput)
@@ -37,8 +33,8 @@ func (i images) leftoverVMs(ctx *pulumi.Context, after []pulumi.Resource) (pulum
 	if err != nil {
 		return nil, err
 	}
-	for _, host := range hosts(i.Cluster) {
-		after = append(after, i.files[host])
+	for _, image := range imagesOf(i.Cluster) {
+		after = append(after, i.files[image])
 	}
 	return removal(ctx, i.Owner, "leftover-vms", pulumi.String(spec), after)
 }

@@ -45,7 +45,7 @@ func (m maker) Make(ctx *pulumi.Context, order machines.Order) (machines.Machine
 	if err != nil {
 		return machines.Machine{}, err
 	}
-	made, err := vm.NewVirtualMachine(ctx, name, vmArgs(m.Cluster, node, m.files[node.Host]), m.child(
+	made, err := vm.NewVirtualMachine(ctx, name, vmArgs(m.Cluster, node, m.files[imageOf(node)]), m.child(
 		pulumi.Protect(order.Protect),
 		pulumi.ReplacementTrigger(pulumi.Int(node.Generation)),
 		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
@@ -93,7 +93,7 @@ func vmArgs(c *cluster.Cluster, node cluster.Machine, image *download.File) *vm.
 		ScsiHardware:    pulumi.String(c.Proxmox.SCSIController),
 		SerialDevices:   vm.VirtualMachineSerialDeviceArray{vm.VirtualMachineSerialDeviceArgs{Device: pulumi.String("socket")}},
 		EfiDisk:         efiDisk(node),
-		TpmState:        tpm(c, node),
+		TpmState:        tpm(node),
 		Disks:           disks(c, node),
 		Cdrom:           cdrom(image),
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.

@@ -22,7 +22,8 @@ type Plan struct {
 	// Join are the control planes that the last run did not know, beside others that stay: they become members of etcd.
 	Join []turn.Node
 
-	// Moved has the nodes that stay and are declared with another address or VM, which a cluster that runs does not take; nil without any.
+	// Moved has the nodes that stay and are declared with another address, VM or disk encryption, which a cluster that runs does not take;
+	// nil without any.
 	Moved error
 }
 
@@ -104,9 +105,10 @@ func (m Machine) generationProblem(declared turn.Node) error {
 	return nil
 }
 
-// identityProblem returns why a node that stays cannot have another address or another VM. Its certificates, its member of etcd and its
-// kubelet have the address, so that a configuration would reach another machine or none; and the VM with its disks would be deleted without
-// a drain, together with those of other nodes.
+// identityProblem returns why a node that stays cannot have another address, another VM or another disk encryption. Its certificates, its
+// member of etcd and its kubelet have the address, so that a configuration would reach another machine or none; the VM with its disks would
+// be deleted without a drain, together with those of other nodes; and disks that do not match the declared encryption are found only by the
+// next boot, which is the last.
 func (m Machine) identityProblem(declared turn.Node) error {
 	const remedy = "%s to keep its machine, or raise its generation, too, which drains and replaces it (a pool with firstAddress: list its " +
 		"machines in nodes for that)"
@@ -117,6 +119,9 @@ func (m Machine) identityProblem(declared turn.Node) error {
 	case m.VM != 0 && declared.VM != 0 && m.VM != declared.VM:
 		return fmt.Errorf("nodePools[].nodes[].vmId: %s is the VM %d, and %d is declared; declare "+remedy,
 			declared.Name, m.VM, declared.VM, strconv.Itoa(m.VM))
+	case m.DiskEncryption != "" && declared.DiskEncryption != "" && m.DiskEncryption != declared.DiskEncryption:
+		return fmt.Errorf("nodePools[].nodes[].diskEncryption: the disks of %s were made with %s, and %s is declared, with which Talos would not "+
+			"boot from them any more; declare "+remedy, declared.Name, m.DiskEncryption, declared.DiskEncryption, m.DiskEncryption)
 	}
 	return nil
 }

@@ -69,10 +69,10 @@ func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
 		"machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
 }
 
-func TestPlan_ANodeThatStaysKeepsItsAddressAndItsVM(t *testing.T) {
+func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.T) {
 	before := nodes("cp-1", "cp-2", "worker-1")
 	for i := range before {
-		before[i].VM = 100 + i
+		before[i].VM, before[i].DiskEncryption = 100+i, cluster.DiskEncryptionNone
 	}
 	changed := func(change func(all []turn.Node)) *Spec {
 		all := slices.Clone(before)
@@ -88,6 +88,10 @@ func TestPlan_ANodeThatStaysKeepsItsAddressAndItsVM(t *testing.T) {
 			all []turn.Node) {
 			all[0].Address, all[1].Address = all[1].Address, all[0].Address
 		},
+		"nodePools[].nodes[].diskEncryption: the disks of cp-1 were made with none, and tpm is declared, with which Talos would not boot from " +
+			"them any more; declare none to keep its machine, or raise its generation": func(all []turn.Node) {
+			all[0].DiskEncryption = cluster.DiskEncryptionTPM
+		},
 	} {
 		plan, err := NewPlan(NewRecord(before), changed(change), false)
 		require.NoError(t, err, "whether the cluster runs, the plan does not know")
@@ -102,7 +106,7 @@ func TestPlan_ANodeThatStaysKeepsItsAddressAndItsVM(t *testing.T) {
 
 	former := NewRecord(before)
 	for name, machine := range former.Nodes { // as those of earlier releases
-		machine.VM = 0
+		machine.VM, machine.DiskEncryption = 0, ""
 		former.Nodes[name] = machine
 	}
 	plan, err = NewPlan(former, of(before), false)

@@ -19,6 +19,8 @@ type Node struct {
 	Address    netip.Addr   `json:"address"`              // of its Talos API
 	Generation int          `json:"generation,omitempty"` // of the machine, which a greater one replaces; 0 means that it is not known
 	VM         int          `json:"vm,omitempty"`         // id of the machine at its hypervisor; 0 means that it is not known
+
+	DiskEncryption cluster.DiskEncryption `json:"diskEncryption,omitempty"` // of the installed disks; "" means that it is not known
 }
 
 // NodesOf returns declared machines as nodes.

@@ -78,7 +78,7 @@ var repositories = map[versions.Component]string{
 // newFake returns three control planes and two workers that run Talos v1.12.6 and Kubernetes v1.34.2, and a spec for v1.12.7 and v1.35.8.
 func newFake() (*fake, *Spec) {
 	f := &fake{}
-	spec := &Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x"}, Installer: "factory/installer/aa:v1.12.7",
+	spec := &Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x"}, Installers: map[string]string{},
 		Releases: versions.Releases{Talos: "v1.12.7", Schematic: "aa", Kubernetes: "v1.35.8"}}
 	cluster.SetDefaults(&spec.TurnLimits)
 	for i := range 5 {
@@ -87,6 +87,7 @@ func newFake() (*fake, *Spec) {
 		if i < 3 {
 			node.Node = turn.Node{Name: fmt.Sprintf("cp-%d", i+1), Role: cluster.ControlPlane}
 		}
+		spec.Installers[node.Name] = "factory/installer/aa:v1.12.7"
 		node.Address = talosapitest.AddressOf(node.Name)
 		node.answer = answer{configured: true, stage: "running", running: versions.Running{
 			Node: node.Node, Talos: "v1.12.6", Schematic: "aa", Images: map[versions.Component]string{}}}

@@ -34,7 +34,7 @@ func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *tes
 		all := []string{"cp-1", "cp-2", "cp-3", "worker-1", "worker-2"}
 		want := []string{"snapshot of cp-1"}
 		for _, node := range all {
-			want = append(want, "cordon "+node, "upgrade "+node+" to "+spec.Installer, "uncordon "+node)
+			want = append(want, "cordon "+node, "upgrade "+node+" to "+spec.Installers[node], "uncordon "+node)
 		}
 		for _, component := range versions.StaticPods {
 			for _, node := range all[:3] {
@@ -186,7 +186,10 @@ func TestRun_UpgradesForOtherExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, spec := newFake()
 		f.current(spec)
-		spec.Schematic, spec.Installer = "bb", "factory/installer/bb:v1.12.7"
+		spec.Schematic = "bb"
+		for node := range spec.Installers {
+			spec.Installers[node] = "factory/installer/bb:v1.12.7"
+		}
 		report, err := f.run(t, spec)
 		require.NoError(t, err)
 		assert.Len(t, report.Talos, 5)
@@ -241,7 +244,7 @@ func TestRun_RebootsIntoTheDeclaredVersionOnly(t *testing.T) {
 		f.node("cp-1").version, f.node("cp-1").image = "v1.12.5", "factory/installer/aa:v1.12.5"
 		_, err := f.run(t, spec)
 		require.NoError(t, err)
-		assert.Contains(t, f.log, "upgrade cp-1 to "+spec.Installer)
+		assert.Contains(t, f.log, "upgrade cp-1 to "+spec.Installers["cp-1"])
 		assert.Empty(t, only(f.log, "reboot"))
 	})
 }

@@ -18,8 +18,10 @@ type Spec struct {
 	turn.Target
 	cluster.TurnLimits
 	cluster.TurnChecks
-	versions.Releases        // all required but Cilium
-	Installer         string `json:"installer"` // image that Talos of this version and schematic is installed from; required
+	versions.Releases // all required but Cilium
+
+	// Installers are the images that Talos of this version and schematic is installed from, by the names of all nodes; required.
+	Installers map[string]string `json:"installers"`
 
 	BootedSince time.Time `json:"bootedSince,omitzero"` // nodes that have booted before are rebooted
 
@@ -42,7 +44,15 @@ func (s *Spec) Validate() error {
 		future, s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits), own.Validate(s.Checks),
 		probe.Required("talos", s.Talos, "give the version of Talos"),
 		probe.Required("schematic", s.Schematic, "give the id of the schematic"),
-		probe.Required("installer", s.Installer, "give the image that Talos is installed from"),
+		s.checkInstallers(),
 		probe.Required("kubernetes", s.Kubernetes, "give the version of Kubernetes"),
 	)
+}
+
+func (s *Spec) checkInstallers() error {
+	var problems []error
+	for _, node := range s.Nodes {
+		problems = append(problems, probe.Required("installers."+node.Name, s.Installers[node.Name], "give the image that Talos is installed from"))
+	}
+	return errors.Join(problems...)
 }

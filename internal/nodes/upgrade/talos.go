@@ -45,8 +45,9 @@ func (j *job) install(ctx context.Context, node turn.Node) error {
 		j.Say("%s: an earlier run has installed Talos %s; reboots", node.Name, j.Talos)
 		return j.Reboot(ctx, node)
 	}
-	j.Say("%s: pulls and installs %s", node.Name, j.Installer)
-	return j.Upgrade(ctx, node, j.Installer)
+	image := j.Installers[node.Name]
+	j.Say("%s: pulls and installs %s", node.Name, image)
+	return j.Upgrade(ctx, node, image)
 }
 
 // upgraded returns what is missing after an upgrade. Talos boots the former version again if the new one does not boot.
