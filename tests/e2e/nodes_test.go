@@ -150,7 +150,22 @@ func (l *lab) generation(pool int, name string, number int) {
 	})
 }
 
-// nodesReplaced replaces two nodes under their names. The VM of the control plane is protected.
+// encryptsDisks declares an encryption of disks for all nodes but those that keep none.
+func (l *lab) encryptsDisks(with string, keep func(name string) bool) {
+	l.t.Helper()
+	l.declare("talos", map[string]any{"diskEncryption": with})
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		for pool := range 2 {
+			for _, node := range s.pool(pool)["nodes"].([]any) {
+				if node := node.(map[string]any); keep(node["name"].(string)) {
+					node["diskEncryption"] = "none"
+				}
+			}
+		}
+	})
+}
+
+// nodesReplaced replaces two nodes under their names, with encrypted disks. The VM of the control plane is protected.
 func nodesReplaced(l *lab) {
 	uids := `{range .items[*]}{.metadata.name}={.metadata.uid} {end}`
 	before := l.field("nodes", uids)
@@ -159,6 +174,9 @@ func nodesReplaced(l *lab) {
 	l.fails("infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
 	l.generation(0, "infra-cp-3", 1)
 	l.generation(1, "infra-worker-2", 2)
+	l.encryptsDisks("nodeID", func(string) bool { return false })
+	l.fails("the disks of infra-cp-1 were made with none, and nodeID is declared, with which Talos would not boot from them any more")
+	l.encryptsDisks("nodeID", func(name string) bool { return name != "infra-cp-2" && name != "infra-worker-2" })
 	require.Contains(l.t, l.pulumi("preview", "--diff", "--stack", "infra"), "made anew: infra-cp-2, infra-worker-2")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(l.t, []string{"infra-cp-1", "infra-cp-2", "infra-cp-3"}, l.etcdMembers())
@@ -171,6 +189,10 @@ func nodesReplaced(l *lab) {
 		} else {
 			require.Contains(l.t, after, node)
 		}
+	}
+	for name, encrypted := range map[string]bool{"infra-cp-1": false, "infra-cp-2": true, "infra-worker-2": true} {
+		state := l.onNode(addresses[name], "get", "volumestatus", "STATE", "--output=yaml")
+		require.Equal(l.t, encrypted, strings.Contains(state, "encryptionProvider: luks2"), "%s\n%s", name, state)
 	}
 	l.generation(0, "infra-cp-2", 1)
 	l.fails("the machine of infra-cp-2 is of generation 2, and 1 is declared; declare 2 to keep it, or 3 to replace it")
