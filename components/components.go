@@ -1,9 +1,9 @@
-// Package components has what a program needs beside the components themselves: the providers that they take, and the names of the
-// arguments that they share. Each component is in a folder of its own. The example in examples/homelab shows how they go together.
+// Package components has what a program needs beside the components: their providers, and the names of the arguments that they share. Each
+// component is in a folder of its own. The example in examples/homelab shows how they go together.
 //
 // A program passes the declared cluster, a cluster.Cluster that Complete has found no problem in, and the outputs of one component to the
-// next. Order is made of leaves: what must wait for a component depends on its Leaves, because a dependency on a component waits only for
-// the children that are registered so far.
+// next. Order is made of leaves: a resource that must wait for a component depends on the component's Leaves, because a dependency on a
+// component waits only for the children registered so far.
 package components
 
 import (

@@ -50,8 +50,8 @@ func NewProviders(ctx *pulumi.Context, at cluster.Proxmox, token cluster.Secret,
 	return &p, nil
 }
 
-// Connect creates the Kubernetes provider of the cluster with a name after the resources in after, once the API answers: a provider that cannot reach the API when it
-// is configured treats it as unreachable from then on.
+// Connect creates the Kubernetes provider of the cluster with a name, after the resources in after, once the API answers: a provider that
+// cannot reach the API when it is configured never tries again.
 func (p *Providers) Connect(ctx *pulumi.Context, name string, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
 	var err error
 	p.Kubernetes, err = kubernetes.NewProvider(ctx, "kubernetes", &kubernetes.ProviderArgs{

@@ -11,7 +11,7 @@ import (
 const (
 	caHours      = 10 * 365 * 24
 	leafHours    = 3 * 365 * 24
-	renewalHours = 90 * 24 // an `up` in this time before a leaf certificate expires renews it
+	renewalHours = 90 * 24 // a run in this time before a leaf certificate expires renews it
 )
 
 // authority is the certificate authority that signs Cilium's certificates.

@@ -55,7 +55,7 @@ type CiliumCore struct {
 	release  *helm.Release // nil in mode inline
 }
 
-// NewCiliumCore creates Cilium's certificates, which every later `up` keeps, and installs or renders Cilium:
+// NewCiliumCore creates Cilium's certificates, which every later run keeps, and installs or renders Cilium:
 //   - in mode helm, it installs the Helm release kube-system/cilium. The release is complete once the objects are applied. It
 //     waits for no pod: on one node the second operator never starts, as intended. Call it after the cluster exists.
 //   - in mode inline, it renders the same objects for the machine configuration. Call it before the cluster is created.

@@ -10,9 +10,9 @@ import (
 )
 
 // meshSecretAnnotations let Pulumi take over a Secret that exists already, with another certificate or another owner: of mode
-// inline, of a former mesh, or of a release that an earlier Slipway installed. That release contains some of the Secrets, and the
-// next one does not. Helm deletes what a release no longer contains, but no object that has this annotation in the cluster. So the
-// Secrets must have it before the release changes.
+// inline, of an earlier mesh, or of a release that an earlier Slipway installed, which contains some of the Secrets. Helm deletes what a
+// release no longer contains, except objects with this annotation in the cluster. So the Secrets must have the annotation before the
+// release changes.
 var meshSecretAnnotations = pulumi.StringMap{
 	"pulumi.com/patchForce":   pulumi.String("true"),
 	"helm.sh/resource-policy": pulumi.String("keep"),
@@ -34,8 +34,8 @@ func (c *CiliumCore) provideMesh(ctx *pulumi.Context, args *CiliumCoreArgs, issu
 				"ca.crt": component.Base64(issuer.authority.certificate), "tls.crt": component.Base64(pair.cert),
 				"tls.key": component.Base64(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
 			},
-			// In mode inline the Secret is part of the machine configuration, and Talos makes only what is missing when it looks: a deletion
-			// at the end of that run would take it away for long. With the cluster, it is deleted anyway.
+			// In mode inline the Secret is part of the machine configuration, and Talos makes a missing Secret only when it looks: after a deletion
+			// at the end of that run, the Secret would be missing for long. With the cluster, it is deleted anyway.
 		}, args.Child(c, pulumi.RetainOnDelete(true)))
 		if err != nil {
 			return nil, err

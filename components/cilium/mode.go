@@ -13,7 +13,7 @@ import (
 // preview and run fails before it changes a resource that depends on this one: the machine configurations and the release. After
 // a manual switch, replace the resource.
 //
-// In mode inline, Talos creates Cilium's objects when it bootstraps the cluster, and later those that are missing. It changes
+// In mode inline, Talos creates Cilium's objects when it bootstraps the cluster, and later the missing ones. It changes
 // existing objects only when an operator runs `talosctl upgrade-k8s`.
 func RememberMode(ctx *pulumi.Context, name string, mode cluster.CiliumMode, opts ...pulumi.ResourceOption) (pulumi.Resource, error) {
 	hook, err := ctx.RegisterResourceHook(name+"-mode", refuseSwitch, &pulumi.ResourceHookOptions{OnDryRun: true})

@@ -18,8 +18,8 @@ type deploymentPatch struct{ pulumi.CustomResourceState }
 
 // RestartOperatorForCRDs restarts Cilium's operator after the Gateway API's CRDs are installed. The operator looks for them once,
 // when it starts, and serves no gateway if they are missing. In mode inline Talos starts it before they can be installed. The
-// restart is an annotation on the operator's pods that names the version of the CRDs, so that it happens once. In mode helm,
-// where the CRDs are installed first, and without the Gateway API it registers nothing.
+// restart, an annotation on the operator's pods with the version of the CRDs, happens once. In mode helm, where the CRDs are installed
+// first, and without the Gateway API it registers nothing.
 func (c *CiliumCore) RestartOperatorForCRDs(ctx *pulumi.Context, in component.InCluster) error {
 	if !c.values.Cilium.Inline() || !c.values.Cilium.GatewayAPI {
 		return nil

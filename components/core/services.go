@@ -39,7 +39,7 @@ type CoreServices struct {
 }
 
 // NewCoreServices installs the first service, the DNS, and then the others in parallel. Helm waits for none of them. After each
-// release a probe waits for its pods; it reports what it waits for and names a pod that does not run.
+// release a probe waits for the release's pods, and names pods that do not run.
 func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, opts ...pulumi.ResourceOption) (*CoreServices, error) {
 	s := &CoreServices{}
 	if err := component.Register(ctx, typeCoreServices, name, args.validate(), nil, s, opts...); err != nil {

@@ -82,8 +82,8 @@ func newInstance(
 	}, component.KubernetesPlugin(), pulumi.IgnoreChanges(keptAnnotations), pulumi.Composite(opts...))
 }
 
-// keptAnnotations are the annotations that an existing FluxInstance keeps as its state has them: the engine takes them from there, present or
-// not. So one with the old key shows no change, and a new one gets the new key.
+// keptAnnotations are the annotations that an existing FluxInstance keeps as they are in the state, present or not. So an instance with the
+// old key shows no change, and a new instance gets the new key.
 var keptAnnotations = []string{
 	fmt.Sprintf("metadata.annotations[%q]", cluster.AnnotationCluster), fmt.Sprintf("metadata.annotations[%q]", cluster.OldAnnotationCluster),
 }

@@ -16,7 +16,7 @@ var sourceResources = map[cluster.SourceKind]string{
 }
 
 // RefuseForeignFlux returns an option for a resource that is about to be created. Before that, and at no other time, a Flux in the
-// cluster that this stack must not take over is an error. name is that of the hook.
+// cluster that this stack must not take over is an error. name is the hook's name.
 func RefuseForeignFlux(
 	ctx *pulumi.Context, name, clusterName string, kubeconfig pulumi.StringInput, git cluster.GitOps,
 ) (pulumi.ResourceOption, error) {

@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// newRemoval registers what happens when the handover is removed from the stack, before Flux is uninstalled: with the policy `delete`, Flux
-// removes what it has applied. The resource exists with the policy `orphan`, too: if it did not, a change from `delete` to `orphan` would
-// delete it, and that would remove everything at once. With the cluster's end, it runs nothing.
+// newRemoval registers the step that runs when the handover leaves the stack, before Flux is uninstalled: with the policy `delete`, Flux
+// removes everything that it has applied. The resource exists with the policy `orphan`, too: otherwise, a change from `delete` to `orphan`
+// would delete the resource, and so remove everything at once. With the cluster's end, it runs nothing.
 func newRemoval(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, flux []pulumi.Resource, parent pulumi.Resource) error {
 	subcommand := ""
 	if args.GitOps.DeletionPolicy == cluster.DeletionDelete {

@@ -29,7 +29,7 @@ type ReadinessGateArgs struct {
 
 	Talosconfig pulumi.StringInput      // talosconfig whose endpoints are the control planes, YAML; secret; from TalosCluster
 	Nodes       []gate.Machine          // the declared nodes that the gate waits for
-	Others      []gate.Machine          // declared workers that it does not wait for, because they join after it; none by default
+	Others      []gate.Machine          // declared workers that join after this gate, which does not wait for them; none by default
 	Network     *gate.Network           // declared pod and service ranges, which those in use are compared with; nil compares none
 	Versions    *gate.Versions          // declared versions, which those that run are compared with; nil compares none
 	Installer   pulumi.StringInput      // image of the declared Talos version, for the report; from TalosCluster; nil if Versions is
@@ -150,7 +150,7 @@ func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
 	return pulumix.Cast[pulumi.StringOutput](encoded)
 }
 
-// triggers returns inputs in the order of their keys, so that the order does not change by itself.
+// triggers returns inputs in the order of their keys, which does not change by itself.
 func triggers(inputs map[string]pulumi.Input) pulumi.Array {
 	var triggers pulumi.Array
 	for _, key := range slices.Sorted(maps.Keys(inputs)) {

@@ -25,7 +25,7 @@ const (
 	dockerConfigKey = ".dockerconfigjson"
 )
 
-// Flux is what Flux needs before it starts: access to its source and to the images of its controllers, and keys to decrypt with.
+// Flux is what Flux needs before it starts: access to its source and to its controllers' images, and keys for decryption.
 type Flux struct {
 	GitOps cluster.GitOps         // the source, and the settings of the access; required
 	Access []cluster.SourceSecret // those that the access needs

@@ -35,7 +35,7 @@ type SecretsFoundationArgs struct {
 	Timeout  time.Duration                     // longest wait for the pods of a provider, and for its first secret; required with a provider
 }
 
-// Provider is a provider of secrets, such as SealedSecrets. Each has a file with its type, its resources, and the leaves that it adds.
+// Provider is a provider of secrets, such as SealedSecrets. Each has a file with its type, its resources and its leaves.
 type Provider interface {
 	validate() error
 	provide(ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs) error

@@ -41,10 +41,10 @@ type OnePassword struct {
 	Storage     *StorageVault       // nil if the cluster has no part in a storage, or not through 1Password
 }
 
-// StorageVault is the vault through which a storage's provider and its consumers hand each other how they connect. It has a store and a
-// token of its own: what is in it gives access to all volumes.
+// StorageVault is the vault by which a storage's provider tells its consumers how to connect. It has a store and a token of its own,
+// because its items give access to all volumes.
 type StorageVault struct {
-	Vaults  []string       // names or ids; with an operator that has one client for all stores, those of the other store
+	Vaults  []string       // names or ids; with an operator that has one client for all stores, the other store's
 	Token   cluster.Secret // for the Connect server, with access to this vault alone; likewise
 	Readers []string       // the namespaces that may use the store
 }
@@ -161,7 +161,7 @@ func (one store) create(ctx *pulumi.Context, name string, namespace *v1.Namespac
 	}
 	return custom(ctx, name+one.suffix+"-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
 		Name: pulumi.String(one.name),
-		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
+		// The operator looks at a changed store at once, and at a refused store only minutes later.
 		Annotations: pulumi.StringMap{cluster.AnnotationReads: pulumi.String(one.verified)},
 	}, one.spec(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
 }
@@ -186,7 +186,8 @@ func (one store) spec() pulumi.Map {
 	}}}
 }
 
-// reads returns the spec of the ExternalSecret. The annotation changes with all that it verifies, so that the operator syncs again.
+// reads returns the spec of the ExternalSecret. The annotation changes with everything that the object verifies, so that the operator syncs
+// again.
 func (o *OnePassword) reads() pulumi.Map {
 	return pulumi.Map{
 		// In the operator's own form: it writes the object anew with its finalizer, and another form would be drift.

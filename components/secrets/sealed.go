@@ -52,7 +52,7 @@ func (p *SealedSecrets) validate() error {
 	return nil
 }
 
-// provide creates the keys, and then installs the controller: without a key, it would make one of its own.
+// provide creates the keys, and then installs the controller, which without a key would make its own.
 func (p *SealedSecrets) provide(ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs) error {
 	var made, given []sealingPair
 	for i := range *p.Settings.KeyPairs {
@@ -119,8 +119,8 @@ func (p *SealedSecrets) unseal(
 	}, s)
 }
 
-// makeKey makes the stack's key pair of a number. The key stays in the state, protected: what was sealed for it is lost with it.
-// It is made after the pairs before it, because the controller offers the certificate that is valid from the latest time.
+// makeKey makes the stack's key pair of a number. The key stays in the state, protected: with the key, everything sealed for it is lost. It
+// is made after the earlier pairs, because the controller offers the certificate that is valid from the latest time.
 func (p *SealedSecrets) makeKey(
 	ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs, number int, before []sealingPair,
 ) (sealingPair, error) {

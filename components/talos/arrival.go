@@ -24,10 +24,10 @@ const (
 	silentLimit = 10 * time.Minute
 )
 
-// arrival waits for a machine that gets its first configuration from this run.
+// arrival waits for a machine that gets its first configuration in this run.
 //
-// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos use the cloud-init drive, and one
-// takes it away from the other. The machine then has its address and refuses connections to port 50000, and only a reset helps.
+// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos compete for the cloud-init drive. The
+// machine then has its address and refuses connections to port 50000, and only a reset helps.
 type arrival struct {
 	machines.Machine
 
@@ -35,8 +35,8 @@ type arrival struct {
 	say   func(string)                                    // prints a line of progress
 }
 
-// await returns once the machine accepts connections. It resets the machine once, if this run has created it: no other machine is known to
-// be without a configuration, and a reset could interrupt an installation.
+// await returns once the machine accepts connections. It resets the machine once, if this run has created it: any other machine may have a
+// configuration, and a reset could interrupt an installation.
 func (a arrival) await(ctx context.Context) error {
 	err := a.open(ctx, a.New())
 	if !errors.Is(err, errStaysClosed) {

@@ -73,8 +73,8 @@ func (c *TalosCluster) Leaves() []pulumi.Resource { return slices.Concat(applies
 // workers that joined.
 func (c *TalosCluster) Machines() []pulumi.Resource { return appliesOf(c.nodes) }
 
-// VMs returns, by the machines' names, texts that tell their VMs from earlier ones. A gate that has such a text as input runs again for
-// another VM, also when the run that created the VM has failed before the gate. After Join, they include those of the workers that joined.
+// VMs returns, by the machines' names, texts that tell their VMs from earlier ones. A gate with such a text as input runs again for another
+// VM, also if the run that created the VM failed before the gate. After Join, the workers that joined are included.
 func (c *TalosCluster) VMs() pulumi.StringMap {
 	vms := pulumi.StringMap{}
 	for _, node := range c.nodes {
@@ -87,7 +87,7 @@ func (c *TalosCluster) VMs() pulumi.StringMap {
 // different ones, because some use SecureBoot.
 func (c *TalosCluster) Installer() pulumi.StringOutput { return c.installer }
 
-// registrar registers the component's children. It has no state: what a step registers, it returns.
+// registrar registers the component's children. It has no state: each step returns what it registers.
 type registrar struct {
 	machines.Owner
 

@@ -42,7 +42,7 @@ func appliesOf(nodes []node) []pulumi.Resource {
 	return applies
 }
 
-// configure applies the configurations of machines. Control planes get theirs one after the other: a configuration that one of them
+// configure applies the configurations of machines. Control planes get theirs one after the other: a configuration that one control plane
 // refuses, or that breaks it, does not reach the next.
 func (c configurer) configure(ctx *pulumi.Context, made []machines.Machine) ([]node, error) {
 	configurations, err := c.configurations(ctx, made)
@@ -70,7 +70,7 @@ func (c configurer) configure(ctx *pulumi.Context, made []machines.Machine) ([]n
 }
 
 // configurations returns the whole machine configurations of machines; secret. None of them is known before the certificates, keys and
-// tokens of all have been parsed: Talos would take any text for most of them, install itself, and never start its API.
+// tokens of all have been parsed: Talos would accept any text for most of them, install itself, and never start its API.
 func (c configurer) configurations(ctx *pulumi.Context, made []machines.Machine) ([]pulumi.StringOutput, error) {
 	var all pulumi.StringArray
 	for _, machine := range made {
@@ -115,8 +115,7 @@ func checkCredentials(of []machines.Machine, texts []string) (remarks []string, 
 }
 
 // configuration returns a node's whole machine configuration; secret, and never an output. All patches are arguments of the
-// call that generates it, because a call stores nothing in the state: users' patches may hold secrets, such as registry
-// credentials.
+// call that generates the configuration. A call stores nothing in the state: users' patches may hold secrets, such as registry credentials.
 func (c configurer) configuration(ctx *pulumi.Context, node cluster.Machine) (pulumi.StringOutput, error) {
 	rendered, err := machineconfig.Render(c.Cluster, node)
 	if err != nil {
@@ -204,7 +203,7 @@ func (c configurer) applyHooks(ctx *pulumi.Context, name string, of machines.Mac
 	return pulumi.ResourceHooks(turn), nil
 }
 
-// replacedWith replaces a resource when a machine is another one: it was replaced, or it was lost and is created again. The engine
+// replacedWith replaces a resource when its machine was replaced, or was lost and is created again. The engine
 // replaces nothing with a resource that a refresh has removed from the state. A preview does not know the machine before it exists.
 func replacedWith(ctx *pulumi.Context, of machines.Machine) pulumi.ResourceOption {
 	replaced := pulumi.ReplaceWith([]pulumi.Resource{of.Resource})

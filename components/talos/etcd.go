@@ -12,14 +12,14 @@ import (
 )
 
 // bootstrap creates etcd on the first control plane that is not left out, at its own address, once every node has its configuration. It
-// asks those that are left out, too: one of them may have etcd.
+// asks control planes that are left out, too: one of them may have etcd.
 //
-// It is a command instead of the Talos provider's resource, because that resource cannot be resumed: if a run is killed between
-// the call and the write of the state, the node answers AlreadyExists, and the provider retries that until it fails, on every
-// later run. The command takes AlreadyExists as success and changes nothing if etcd runs: it may run again whenever its input
-// changes. It runs again when a control plane's VM is another one: if all of them are, none has etcd any more, and the command restores the
-// declared snapshot, or refuses. That run is an update of the resource, never its replacement, so that the command knows that the cluster
-// existed. If others have etcd, a new control plane joins them, and the command changes nothing.
+// It is a command, because the Talos provider's resource cannot be resumed: if a run is killed between the call and the write of the state,
+// the node answers AlreadyExists on every later run, and the provider retries the call until it fails. The command takes AlreadyExists as
+// success and changes nothing if etcd runs: it may run again whenever its input changes. It runs again when a control plane gets another
+// VM: if all do, none has etcd any more, and the command restores the declared snapshot, or refuses. That run is an update of the resource,
+// never its replacement, so the command knows that the cluster existed. If others have etcd, a new control plane joins them, and the
+// command changes nothing.
 func (r *registrar) bootstrap(
 	ctx *pulumi.Context, talosconfig pulumi.StringOutput, secrets generations, nodes []node,
 ) (pulumi.Resource, error) {

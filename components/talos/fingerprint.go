@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Fingerprint returns a text that changes with texts that may be secret. It is not secret itself: a key of the cluster is part of the
-// checksum, so that nobody can find out a short password by trying.
+// Fingerprint returns a text that changes with texts that may be secret. The text is not secret: a key of the cluster is part of the
+// checksum, so nobody can find a short password by trying.
 func (c *TalosCluster) Fingerprint(texts ...string) pulumi.StringOutput {
 	sum := c.secrets.ApplyT(func(secrets machine.MachineSecrets) string {
 		checksum := hmac.New(sha256.New, []byte(secrets.Cluster.Secret))

@@ -40,7 +40,7 @@ func TestTalosCluster_RegistersNothingOnProxmoxIfOneOfItsVMsIsTaken(t *testing.T
 	}
 }
 
-// Otherwise an up that refuses a move would leave a part of the change in the state.
+// Otherwise a run that refuses a move would leave a part of the change in the state.
 func TestTalosCluster_RemembersTheHostsBeforeItDownloadsImagesAndShowsConfigurations(t *testing.T) {
 	r := up(t)
 	stash := r.Resource(t, "infra-hosts")

@@ -42,8 +42,8 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 	return hooks, err
 }
 
-// machineUpdate is the update of a machine by its hypervisor. After an update that has failed half-way, Pulumi runs it again without a
-// difference: then it makes up for what is missing.
+// machineUpdate is the update of a machine by its hypervisor. After an update that failed half-way, Pulumi runs the update again without a
+// difference: then it does what is missing.
 type machineUpdate struct {
 	*turns
 	machines.Update
@@ -85,8 +85,8 @@ func (m *machineUpdate) plan(ctx context.Context, changed, grows []string) plan 
 	}
 }
 
-// complete reboots a node for what an update has left undone, unless the provider has rebooted the VM since the given boot: changes that
-// wait until the VM was off, and bigger disks, because Talos lets partitions grow when it boots. It reports whether it has rebooted the
+// complete reboots a node for the rest of an update, unless the provider has rebooted the VM since the given boot: for changes that wait
+// until the VM was off, and for bigger disks, because Talos lets partitions grow when it boots. It reports whether it has rebooted the
 // node.
 func (m *machineUpdate) complete(ctx context.Context, on access, node turn.Node, boot string, grows []string) (reboots bool, err error) {
 	var seen turn.Machine
@@ -114,7 +114,7 @@ func (m *machineUpdate) complete(ctx context.Context, on access, node turn.Node,
 	return false, nil
 }
 
-// start starts a machine that was off before its update, and is off still: the provider starts it only if it knows of it.
+// start starts a machine that was off before its update and still is: the provider starts only machines that it knows to be off.
 func (m *machineUpdate) start(ctx context.Context) error {
 	if !m.off {
 		return nil

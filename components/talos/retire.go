@@ -23,7 +23,7 @@ import (
 // removed nodes at the end of the run, and those of the replaced nodes right afterwards. On a new cluster it only remembers the declared
 // nodes.
 //
-// A preview shows the change of the declared nodes, and which ones leave in which order; it refuses what the declaration alone forbids.
+// A preview shows the change of the declared nodes, and the order in which nodes leave; it refuses what the declaration alone forbids.
 func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput, after []pulumi.Resource) (*removal, error) {
 	declared, removal := retireSpec(r.Cluster), &removal{}
 	spec := talosconfig.ApplyT(func(talosconfig string) (string, error) {
@@ -82,8 +82,8 @@ func retirement(change *pulumi.ResourceHookArgs, declared *retire.Spec, dryRun b
 }
 
 // formerRecord returns the record of the last run; no text if there is none. It is in the output of that run, which is secret. A preview on
-// a copy of the state without secrets (docs/preview.md) takes the one in the inputs: what that run declared, without the nodes that left a
-// lost cluster.
+// a copy of the state without secrets (docs/preview.md) takes the record in the inputs: what that run declared, without the nodes that left
+// a lost cluster.
 func formerRecord(change *pulumi.ResourceHookArgs, dryRun bool) resource.PropertyValue {
 	record := component.Plain(change.OldOutputs["stdout"])
 	if environment := component.Plain(change.OldInputs["environment"]); dryRun && !record.IsString() && environment.IsObject() {
@@ -106,7 +106,7 @@ func (r *removal) replaces(names []string) {
 	r.replaced = append(r.replaced, names...)
 }
 
-// protects reports whether a node's machine is protected. That of a control plane is, unless this run replaces it: Pulumi replaces a
+// protects reports whether a node's machine is protected: a control plane's is, unless this run replaces it. Pulumi replaces a
 // protected resource if the program does not protect it any more.
 func (r *removal) protects(ctx *pulumi.Context, node cluster.Machine) bool {
 	return node.Role == cluster.ControlPlane && !r.isReplaced(ctx, node)

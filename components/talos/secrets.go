@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// generations are the machine secrets by the CAs that they are used for, the oldest generation first and the declared one last. The first
-// ones are the same of all CAs.
+// generations are the machine secrets by the CAs that they are used for, the oldest generation first, the declared generation last. The
+// first ones are the same of all CAs.
 type generations map[rotate.Subject][]*machine.Secrets
 
 // first returns the machine secrets from which all comes that is not replaced.
@@ -47,7 +47,7 @@ func clientConfiguration(secrets *machine.Secrets) machine.ClientConfigurationOu
 
 // firstSecrets creates the cluster's certificate authorities and keys, once.
 //
-// Right before, hooks check that the stack file suits a new cluster, in previews too, and in runs that its machines can be created.
+// Right before, hooks check that the stack file suits a new cluster, in previews too, and in runs that the machines can be created.
 // Everything that has an effect on the hypervisor or on the image factory comes after the machine secrets, so that a refused run has none.
 func (r *registrar) firstSecrets(ctx *pulumi.Context) (*machine.Secrets, error) {
 	check, err := r.args.Hypervisor.CheckNew(ctx, r.Owner)
@@ -92,8 +92,8 @@ func (r *registrar) refuseLaterGeneration(ctx *pulumi.Context) ([]*pulumi.Resour
 	return []*pulumi.ResourceHook{hook}, err
 }
 
-// makeGenerations creates the machine secrets of each later generation of the CAs, after the first ones. Of these, only one CA is used, and
-// of Talos's the client certificate that it has signed: all else comes from the first ones for ever.
+// makeGenerations creates the machine secrets of each later generation of the CAs, after the first ones. Only one CA of each is used, and
+// for Talos the client certificate that this CA has signed; everything else always comes from the first machine secrets.
 func (r *registrar) makeGenerations(ctx *pulumi.Context, first *machine.Secrets) (generations, error) {
 	made := generations{}
 	for _, ca := range replaceables {

@@ -16,10 +16,10 @@ const typeMachineConfiguration = "slipway:talos:MachineConfiguration"
 // show registers a node's machine configuration for display, after the resource in placed: a component without children, whose input is the
 // configuration, one line per value. A preview with --diff shows the lines that change.
 //
-// The configuration that the node gets is secret as a whole, so that a preview shows nothing of it. The one for display is
-// rendered from the arguments alone: it is complete in a preview without a cluster, and no machine secret can be in it. Values
-// that may be the user's secrets are secret in the state and displayed as "[secret]"; the engine reports whether they changed.
-// Inline manifests are represented by their checksums.
+// The node's configuration is secret as a whole, so a preview shows nothing of it. The configuration for display is rendered from the
+// arguments alone: it is complete in a preview without a cluster, and cannot contain a machine secret. Values that may be the user's
+// secrets are secret in the state and displayed as "[secret]"; the engine reports whether they changed. Inline manifests are represented by
+// their checksums.
 func (r *registrar) show(ctx *pulumi.Context, node cluster.Machine, placed pulumi.Resource) error {
 	tree, err := machineconfig.Effective(r.Cluster, node)
 	if err != nil {

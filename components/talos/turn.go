@@ -42,9 +42,9 @@ type access interface {
 	turn.VIPs
 }
 
-// turns gives the nodes of a running cluster their turns while an up changes their VMs and their configurations. The turn of a node begins
-// in the hook before the update of a resource, and ends in the hook after it: the engine of Pulumi runs both, and the update between them,
-// in one of its slots, so that the node in its turn needs no slot that a waiting one holds.
+// turns gives the nodes of a running cluster their turns while a run changes their VMs and their configurations. A turn begins in the hook
+// before the update of a resource, and ends in the hook after it. Pulumi's engine runs both hooks and the update in one of its slots, so a
+// node in its turn needs no slot that a waiting node holds.
 type turns struct {
 	machines.Owner
 
@@ -61,7 +61,7 @@ type turns struct {
 	open map[string]*turn.Turn // by URN of the resource that is updated
 }
 
-// newTurns returns the turns of a cluster. The credentials are those of the state, or of the machine secrets that this run has created.
+// newTurns returns the turns of a cluster. The credentials come from the state, or from the machine secrets that this run has created.
 func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigurationOutput) *turns {
 	t := &turns{Owner: r.Owner, nodes: turn.NodesOf(r.Serving(r.Machines())), open: map[string]*turn.Turn{}}
 	t.say = func(line string) {
@@ -132,7 +132,7 @@ func (t *turns) begin(ctx context.Context, urn string, node turn.Node, planned p
 }
 
 // actAlone makes the part of a change that comes before the update, on a node of a cluster that does not run, and waits until the node has
-// rebooted: what is broken may be what the change fixes.
+// rebooted: the change may fix the cluster.
 func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 	if change.Act == nil {
 		return nil
@@ -159,7 +159,7 @@ func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 // lookTimeout is the longest look at one machine.
 const lookTimeout = 10 * time.Second
 
-// runs reports whether the cluster runs. It does not if every control plane says that its etcd does not run.
+// runs reports whether the cluster runs. It does not run if every control plane says that its etcd does not.
 func (t *turns) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -209,8 +209,8 @@ func (t *turns) close(urn string) *turn.Turn {
 	return open
 }
 
-// release uncordons the nodes that a turn has left cordoned, of this run or of an earlier one, once they are back. Without an API server it
-// does nothing: the gates that follow report that one.
+// release uncordons the nodes that a turn of this or an earlier run has left cordoned, once they are back. Without an API server it does
+// nothing: the gates that follow report the API server.
 func (t *turns) release(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (t *turns) release(ctx context.Context) error {
 }
 
 // inTurn returns the hooks with which a resource of a node is updated in the node's turn. planOf returns nil for an update without a turn.
-// first are hooks before the update that come before the turn: an error in a later one would leave the turn open.
+// first are hooks that come before the turn: an error in a hook after its begin would leave the turn open.
 func (t *turns) inTurn(
 	ctx *pulumi.Context, name string, node cluster.Machine, planOf func(*pulumi.ResourceHookArgs) plan, first ...*pulumi.ResourceHook,
 ) (*pulumi.ResourceHookBinding, error) {
@@ -274,11 +274,11 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 }
 
 // configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it. Nor
-// does one that the node runs already, after an upgrade or a run that was killed.
+// does a configuration that the node runs already, after an upgrade or a killed run.
 //
-// Where Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots it.
-// The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and perhaps on
-// the node: the next run goes on. The other order would lose the reboot, because neither would show a difference any more.
+// If Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots the
+// node. The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and
+// perhaps on the node: the next run goes on. The other order would lose the reboot, because neither would show a difference any more.
 func (t *turns) configures(configuration string) plan {
 	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		change := turn.Change{Node: node, Drains: true}
@@ -340,7 +340,7 @@ func (t *turns) checkGates(ctx context.Context, on access, node turn.Node, confi
 }
 
 // keepsRunning plans a change that interrupts nothing. It takes a turn all the same, so that a second node is changed only when the first
-// one is well with it. A Node object that is not Ready before, perhaps because Cilium is missing, need not be so afterwards.
+// one is healthy. A Node object that is not Ready before, perhaps because Cilium is missing, need not be so afterwards.
 func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) turn.Change {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -357,8 +357,8 @@ func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) tur
 	return change
 }
 
-// tries plans a change after which nobody may reach the node. The node tries the configuration: if nobody reaches it, it takes the former
-// one back by itself. It must run the new one until the provider applies that for good.
+// tries plans a change after which nobody may reach the node. The node tries the configuration: if nobody reaches the node, it returns to
+// its old configuration. It must run the new configuration until the provider applies it for good.
 func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, configuration string) turn.Change {
 	change := t.keepsRunning(ctx, on, node)
 	change.Trial = func(ctx context.Context, _ string, _ turn.Machine, _ turn.KubeNode) (string, error) {
@@ -388,7 +388,7 @@ func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, conf
 }
 
 // restartsPods plans a change for which the kubelet starts static pods again: the API server of this control plane is away meanwhile. If
-// its static pods are not well already, the change may be what fixes them.
+// its static pods are unhealthy before, the change may fix them.
 func (t *turns) restartsPods(ctx context.Context, on access, node turn.Node, part string) turn.Change {
 	change := t.keepsRunning(ctx, on, node)
 	change.Check = turn.Follows(on.StaticPods, node)
@@ -413,7 +413,7 @@ func (t *turns) restartsPods(ctx context.Context, on access, node turn.Node, par
 }
 
 // effect asks a node what a configuration would do to it. A node that does not answer is asked again for a while: it may still boot, after
-// the turn of a run that was killed.
+// the turn of a killed run.
 func (t *turns) effect(ctx context.Context, on access, node turn.Node, text string) (effect live.Effect, part string, problem error) {
 	_ = t.engine.Until(ctx, turn.SilentTimeout, 0, node.Name+"'s answer", func(ctx context.Context) (string, error) {
 		if effect, part, problem = on.Effect(ctx, node, text); effect == live.Unknown {
@@ -424,9 +424,9 @@ func (t *turns) effect(ctx context.Context, on access, node turn.Node, text stri
 	return effect, part, problem
 }
 
-// remember registers a resource that stores a checksum of what each node is made of and configured with, after the resources in after. It
-// is updated after all of them were changed. Its hook uncordons what is left cordoned, and fails while a node is not back: after a failed
-// or interrupted run, the next one gets here again, because the checksums in the state are still the former ones.
+// remember registers a resource that stores a checksum of each node's VM and configuration, after the resources in after. It is updated
+// after all nodes were changed. Its hook uncordons nodes that are still cordoned, and fails while a node is not back: after a failed or
+// interrupted run, the next run gets here again, because the state still has the old checksums.
 func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resource) (pulumi.Resource, error) {
 	background, name := ctx.Context(), t.NameOf("turns")
 	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error { return t.release(background) }, nil)

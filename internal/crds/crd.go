@@ -20,7 +20,7 @@ import (
 
 var resource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// apply applies all CRDs and waits until each is served. It returns the names of those that it changed.
+// apply applies all CRDs and waits until each is served. It returns the names of the changed CRDs.
 func (r *run) apply(ctx context.Context, manifests []*manifest) (map[string]bool, error) {
 	before, err := r.versions(ctx)
 	if err != nil {

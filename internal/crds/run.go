@@ -37,7 +37,7 @@ type run struct {
 	*probe.Progress
 }
 
-// Run fetches and applies the CRDs of a valid spec. It applies nothing unless every manifest could be fetched and holds what it should. The
+// Run fetches and applies the CRDs of a valid spec. It applies nothing unless every manifest was fetched and holds what it should. The
 // error holds all problems.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	api, err := kubeapi.New([]byte(spec.Kubeconfig), requestTimeout)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Check is one condition that a cluster must meet. S is the spec that says what is expected, C is what was seen of the cluster.
+// Check is one condition that a cluster must meet. S is the spec with the expectations, C is what was seen of the cluster.
 type Check[S, C any] struct {
 	Name   string // the condition as a sentence, e.g. "the API server is ready"
 	Looks  string // what is looked at, in Markdown; for docs/gates.md

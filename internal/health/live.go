@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Live draws what a wait waits for on a terminal, again and again in the same place: a line for each condition with a mark for each node,
+// Live draws the state of a wait on a terminal, again and again in the same place: a line for each condition with a mark for each node,
 // and below them what is missing. The last state stays on the screen.
 type Live struct {
 	To     io.Writer                   // the terminal
@@ -24,7 +24,7 @@ type Live struct {
 	beat    time.Duration // when it came
 }
 
-// LiveHeartbeat is the time between two calls of Heartbeat that a Live needs, so that its clock goes on while nothing changes.
+// LiveHeartbeat is the time between two calls of Heartbeat, by which a Live's clock goes on while nothing changes.
 const LiveHeartbeat = time.Second
 
 // frameTime is the shortest time between two frames: with many nodes, the results change by the hundred.

@@ -49,7 +49,7 @@ func (p *Progress) Seen(waited time.Duration, results []Result) {
 			}
 			p.say(waited, verb, subjects(same)+same[0].Check+": "+same[0].Reason)
 		}
-		// A check that passes for all its subjects is one line, however many of them began to pass just now.
+		// A check that passes for all its subjects is one line.
 		now := group.verdict()
 		if now == Passed && p.checks[group.check] != now {
 			p.say(waited, "holds", strings.TrimSpace(strings.TrimPrefix(group.summary(), string(now))))

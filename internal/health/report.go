@@ -38,7 +38,7 @@ type Report struct {
 type Held struct {
 	Check string         `json:"check"`
 	After probe.Duration `json:"after"`          // from the beginning of the wait; 0 if it held at the first evaluation
-	Last  string         `json:"last,omitempty"` // the subject for which it held last; "" if it has only one, or held for all at once
+	Last  string         `json:"last,omitempty"` // the subject for which it held last; "" if it has only one subject, or held for all at once
 }
 
 // NewReport makes the report of a wait that has ended.

@@ -27,7 +27,7 @@ type Result struct {
 	Flapped  string   `json:"flapped,omitempty"`  // how often the condition was lost, e.g. "flapped 4 times in 20s"
 
 	// Held is the time from the beginning of the wait until the condition was seen to hold, for the last time. It is 0 for a result that
-	// did not pass, and for one that passed at the first evaluation.
+	// did not pass, or passed at the first evaluation.
 	Held probe.Duration `json:"held,omitempty"`
 	// Blocked: skipped because something it depends on failed. It counts as not met.
 	Blocked bool `json:"blocked,omitempty"`

@@ -26,7 +26,7 @@ func (w Wait) begin() *running {
 	return &running{Wait: w, start: time.Now(), conditions: histories{}, confirm: confirmation{ask: w.Confirm}}
 }
 
-// evaluate evaluates the checks, and returns when it has. It starts the confirmation if all conditions begin to hold, and stops it if
+// evaluate evaluates the checks, and returns when it has. It starts the confirmation when all conditions begin to hold, and stops it when
 // one is lost.
 func (r *running) evaluate(ctx context.Context) time.Time {
 	results := r.Evaluate()

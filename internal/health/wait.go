@@ -33,8 +33,8 @@ type Wait struct {
 	Reporter  Reporter        // nil reports nothing
 	// Once ends the wait as soon as everything has been read, whether it holds or not.
 	Once bool
-	// Confirm, if not nil, asks again for whatever Evaluate only remembers, and returns when the answers are in. It runs each time that
-	// all conditions begin to hold, and the wait does not end open before it returned. Its context ends when a condition fails.
+	// Confirm, if not nil, asks again for whatever Evaluate only remembers, and returns when the answers are in. It runs each time all
+	// conditions begin to hold, and the wait does not end open before it returns. Its context ends when a condition fails.
 	Confirm func(context.Context)
 }
 

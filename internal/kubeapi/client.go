@@ -130,7 +130,7 @@ func (c *Client) read(ctx context.Context, path, accept string) ([]byte, error) 
 	return body, nil
 }
 
-// ReadJSON reads the object or the list at a path into answer, and waits for a server that does not answer until ctx ends. found is false
+// ReadJSON reads the object or the list at a path into answer. It waits until ctx ends for a server that does not answer. found is false
 // if there is no such object, or the server does not know its kind.
 func (c *Client) ReadJSON(ctx context.Context, path string, answer any) (found bool, err error) {
 	return c.readJSON(ctx, path, "application/json", answer)

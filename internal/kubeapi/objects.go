@@ -45,7 +45,7 @@ func PodReady(pod *corev1.Pod) bool {
 // Condition is a condition in the status of an object.
 type Condition struct {
 	Type, Status, Reason, Message string
-	Generation                    int64 // that it is about; 0 if it does not say
+	Generation                    int64 // of the object that it is about; 0 if unknown
 }
 
 // ConditionOf returns a condition of an object; the zero value if it has none of the type.

@@ -16,8 +16,8 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// Retry calls f, which sends a request, until it succeeds or returns an error that is not temporary. Before it calls f again, it calls again,
-// unless that is nil, with the error. If ctx ends, the error has what ended it and the last one of f.
+// Retry calls f, which sends a request, until it succeeds or returns an error that is not temporary. Between two calls of f it calls again
+// with the error, unless again is nil. If ctx ends, the error has the cause of the end and the last error of f.
 func Retry(ctx context.Context, again func(error), f func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := f()

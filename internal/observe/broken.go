@@ -18,8 +18,8 @@ var errUnknownKind = errors.New("the API server does not know")
 // temporary reports whether the next attempt to read may succeed.
 func temporary(err *health.Broken) bool { return err != nil && !err.Hopeless && !err.Unknown }
 
-// asked returns an answer. If it is the first one and a failure, it asks once more: with --once, nothing asks again, and a busy machine
-// may not answer in time.
+// asked returns an answer. If the first answer is a failure, it asks once more: with --once, nothing asks again, and a busy node may not
+// answer in time.
 func asked[T any](ctx context.Context, first bool, ask func() T, failed func(T) bool) T {
 	answer := ask()
 	if first && failed(answer) && ctx.Err() == nil {

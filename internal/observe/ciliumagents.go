@@ -11,7 +11,7 @@ import (
 // statusFresh is how old an agent's status may be for a confirmation: its readiness is watched, and is nearly the same.
 const statusFresh = 30 * time.Second
 
-// agents asks Cilium's agents, each once it is Ready, for their status and for the nodes that they reach.
+// agents asks each Ready agent of Cilium for its status and for the nodes that it reaches.
 func (g *Gate) agents() []asker {
 	slots := make(chan struct{}, agentsAtOnce)
 	return []asker{g.agentStatus(slots), g.agentHealth(slots)}
@@ -33,7 +33,7 @@ func (g *Gate) agentStatus(slots chan struct{}) *inquiry[gate.Cluster, gate.Cili
 	}
 }
 
-// agentHealth asks each agent for the nodes that it reaches, while all agents are Ready: an agent cannot reach those that are missing.
+// agentHealth asks each agent for the nodes that it reaches, while all agents are Ready: none can reach a missing agent.
 func (g *Gate) agentHealth(slots chan struct{}) *inquiry[gate.Cluster, gate.CiliumHealth] {
 	return &inquiry[gate.Cluster, gate.CiliumHealth]{
 		store: g.store, slots: slots, again: pollEvery, fresh: fresh, targets: g.readyAgents,

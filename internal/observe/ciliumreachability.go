@@ -54,7 +54,7 @@ type probeStatus struct {
 }
 
 // parseCiliumHealth reads the output of cilium-health. An agent probes all nodes in rounds of tens of seconds, also if it is asked with
-// --probe, so a report may be older than the agent of a node: what it says about that node does not count.
+// --probe. So a report may be older than a node's agent, and then does not count for this node.
 func parseCiliumHealth(report []byte, ready map[string]time.Time) (map[string]gate.CiliumPeer, error) {
 	var status healthStatus
 	if err := json.Unmarshal(report, &status); err != nil {

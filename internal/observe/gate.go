@@ -21,7 +21,7 @@ var (
 )
 
 // Gate reads what the checks of package gate judge. It changes nothing: it lists and watches objects, uses read-only calls of Talos, and
-// runs two commands in Cilium's agents that print their status.
+// runs two commands in Cilium's agents that print a status.
 type Gate struct {
 	*observer[gate.Spec, gate.Cluster]
 	askers

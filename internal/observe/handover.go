@@ -54,7 +54,7 @@ func (h *Handover) Watch(ctx context.Context) {
 			f.OtherSources = joined(others)
 		})
 	}
-	// What runs in the cluster is read, because a Kustomization that is not Ready may wait for any of it.
+	// All objects that a Kustomization may wait for are read.
 	sets := make([]health.Seen[kube.Workload], len(kube.Kinds))
 	for i, name := range kube.Kinds {
 		of := kind{GroupVersionResource: kubeapi.Workloads[name]}
@@ -128,7 +128,7 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 	return seen, nil
 }
 
-// dependencies returns the titles of what an object declares as its dependencies, which are of its own kind.
+// dependencies returns the titles of an object's declared dependencies, which are of its own kind.
 func dependencies(object *unstructured.Unstructured) (titles []string) {
 	for _, entry := range kubeapi.Entries(object.Object, "spec", "dependsOn") {
 		name, _ := entry["name"].(string)

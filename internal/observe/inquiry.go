@@ -35,8 +35,8 @@ func (a askers) Confirm(ctx context.Context) {
 	}
 }
 
-// inquiry asks many targets of one kind, such as pods, for what cannot be watched: each target as soon as it exists, and again until its
-// answer is good. A good answer is asked for again only for a confirmation. S is what the store holds, A is an answer.
+// inquiry asks many targets of one kind, such as pods, for what cannot be watched: each target once it exists, and again until its answer
+// is good. A good answer is asked for again only for a confirmation. S is what the store holds, A is an answer.
 type inquiry[S, A any] struct {
 	store   *store[S]
 	answers func(*S) *map[string]A // the place of the answers in the store
@@ -82,7 +82,7 @@ func (i *inquiry[S, A]) watch(ctx context.Context) {
 	}
 }
 
-// due returns the targets to ask now: those that were never asked, and of those that fail a few at a time, the oldest answer first.
+// due returns the targets to ask now: new targets, and of the failing ones a few at a time, the oldest answer first.
 func (i *inquiry[S, A]) due() []*inquired {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -115,7 +115,7 @@ func (i *inquiry[S, A]) due() []*inquired {
 	return due
 }
 
-// meet adds the targets that are new, and forgets those that do not exist any more, with their answers.
+// meet adds new targets, and forgets targets that do not exist any more, with their answers.
 func (i *inquiry[S, A]) meet() {
 	var pods map[string]string
 	i.store.read(func(seen *S) { pods = i.targets(seen) })

@@ -49,8 +49,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// watchReadiness asks /readyz until ctx ends, and publishes each answer unless publish is nil. When the server answers again after it did
-// not, every watch is started again: a watch on a server that went away without closing its connections receives nothing for minutes.
+// watchReadiness asks /readyz until ctx ends, and publishes each answer unless publish is nil. When the server answers again, every watch
+// is started again: if the server went away without closing its connections, a watch receives nothing for minutes.
 func (k *Kube) watchReadiness(ctx context.Context, publish func(gate.APIServer)) {
 	gone, ready, lost := false, false, 0
 	for first := true; ctx.Err() == nil; first = false {

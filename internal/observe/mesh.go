@@ -126,7 +126,7 @@ type controllerStatus struct {
 	} `json:"status"`
 }
 
-// askCopy asks for kvstoremesh's report. The connections that it has are tried anew, too, if this machine cannot try the addresses.
+// askCopy asks for kvstoremesh's report. Its connections are tried anew, too, if this computer cannot try the addresses.
 func (m *Mesh) askCopy(ctx context.Context, pod string) mesh.Report {
 	anew := false
 	m.read(func(seen *mesh.Cluster) { anew = seen.TriesAnew(m.spec) })
@@ -135,7 +135,7 @@ func (m *Mesh) askCopy(ctx context.Context, pod string) mesh.Report {
 	return report
 }
 
-// copyStatus asks for kvstoremesh's status, and for what Cilium finds wrong in the connections that it lacks, or in all of them. The status
+// copyStatus asks for kvstoremesh's status, and for Cilium's errors of the missing connections, or of all. The status
 // does not say why one is missing.
 func (m *Mesh) copyStatus(ctx context.Context, pod string, all bool) (clusters []remoteCluster, wrong []controllerStatus, err error) {
 	out, err := m.kube.exec(ctx, m.spec.Namespace, pod, mesh.CopyContainer, "clustermesh-apiserver", "kvstoremesh-dbg", "status", "-o", "json")

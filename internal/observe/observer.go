@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// observer is what all observers have in common: S is the spec that says what is expected, C holds what was read.
+// observer is what all observers have in common: S is the spec with the expectations, C holds what was read.
 type observer[S, C any] struct {
 	*store[C]
 	Answerer

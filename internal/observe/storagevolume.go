@@ -77,7 +77,7 @@ func (s *Storage) tryVolume(ctx context.Context, class string) {
 	}
 }
 
-// volumeJob is the name of a class's Job. It is the same each time, so that an attempt finds what a killed one has left.
+// volumeJob is the name of a class's Job. It is the same each time, so an attempt finds the rest of a killed one.
 func volumeJob(class string) string {
 	return fmt.Sprintf("slipway-storage-%.8x", sha256.Sum256([]byte(class)))
 }
@@ -327,7 +327,7 @@ func (a *attempt) image(ctx context.Context) (image string, err error) {
 }
 
 // job returns the Job. The Job owns its pod, and the pod owns the volume, so that Kubernetes deletes both some time after the Job has
-// ended, whatever becomes of the probe. One container writes a word that was never there before, and the next one reads it.
+// ended, whatever becomes of the probe. One container writes a new word, and the next one reads it.
 func (a *attempt) job(image string) (*unstructured.Unstructured, error) {
 	labels := map[string]any{
 		"app.kubernetes.io/name": storage.ProbeName, "app.kubernetes.io/instance": a.name, "app.kubernetes.io/managed-by": "slipway-probe",

@@ -18,8 +18,8 @@ import (
 const (
 	// talosAtOnce is how many nodes are asked at the same time.
 	talosAtOnce = 32
-	// servicesEvery is how often a node's services are listed while they are watched. The watch only shows whether they run, and it receives
-	// nothing from a machine that was switched off. With many nodes it is servicesShare for each declared node.
+	// servicesEvery is how often a node's services are listed while they are watched. The watch only shows whether they run, and receives
+	// nothing from a node that was switched off. With many nodes it is servicesShare for each declared node.
 	servicesEvery = 5 * time.Second
 	servicesShare = 100 * time.Millisecond
 	// unhealthyEvery is the same while a service is not healthy, because its messages change.

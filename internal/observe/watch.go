@@ -33,7 +33,7 @@ func (k kind) options() metav1.ListOptions {
 	return options
 }
 
-// unknownKindEvery is how often a kind that is not served is asked again: the chart or operator that installs it takes seconds at least.
+// unknownKindEvery is the time between two requests for a kind that is not served: its chart or operator takes seconds at least.
 const unknownKindEvery = time.Second
 
 // conversion reads an object. before is the result of the last time, nil at first.
@@ -44,8 +44,8 @@ func plain[T any](convert func(*unstructured.Unstructured) (T, error)) conversio
 	return func(_ *T, object *unstructured.Unstructured) (T, error) { return convert(object) }
 }
 
-// watchAll publishes all objects of a kind, now and after each change, until ctx ends. An informer does the same, but it waits for up to
-// half a minute before it tries again, and the gate must see at once that a server answers again.
+// watchAll publishes all objects of a kind, now and after each change, until ctx ends. An informer does the same, but waits up to half a
+// minute before it tries again, and the gate must see at once that a server answers.
 func watchAll[T any](ctx context.Context, k *Kube, of kind, convert conversion[T], publish func(health.Seen[T])) {
 	var last health.Seen[T]
 	items := map[string]T{}

@@ -85,7 +85,7 @@ func acted(condition string) func(*unstructured.Unstructured) (workloads.Acted, 
 	}
 }
 
-// trySample sends a sample again and again while all workloads run: one of them may serve its webhook.
+// trySample sends a sample again and again while all workloads run: a workload may serve its webhook.
 func (w *Workloads) trySample(ctx context.Context, one sample) {
 	var answer workloads.Answer
 	for ; ctx.Err() == nil; pause(ctx, pollEvery) {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/mesh"
 )
 
-// Cluster is a cluster as it is declared, and what its gates have found.
+// Cluster is a declared cluster, and what its gates have found.
 type Cluster struct {
 	Gate  *gate.Spec // nil: its nodes are not known
 	Mesh  *mesh.Spec // nil: it is in no mesh, or that is not known

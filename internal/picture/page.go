@@ -83,7 +83,7 @@ type problemView struct {
 	Evidence, Commands     []string
 }
 
-// Write writes the page of a cluster as its gates have found it, e.g. for a cluster that runs.
+// Write writes the page of a cluster as its gates have found it, e.g. for a running cluster.
 func (c Cluster) Write(w io.Writer) error {
 	p := page{Title: "Gate", State: unknown}
 	if len(c.Found) > 0 {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// hop is a resource on the critical path, and the time that passed before it after the resource ended that it waited for.
+// hop is a resource on the critical path, and the time between the end of the resource before and its own start.
 type hop struct {
 	*Resource
 	Gap time.Duration
 }
 
-// criticalPath returns the resources that determined how long the run took, the first one first: the resource that ended last, before it
-// the one of its dependencies that ended last, and so on. Of a resource that is not in the state, because its creation failed, the
-// dependencies are not known: the path ends before it. Without a state there is none.
+// criticalPath returns the resources that determined the time of the run, in their order: the resource that ended last, before it its
+// dependency that ended last, and so on. A resource whose creation failed is not in the state, so its dependencies are unknown: the path
+// ends before it. Without a state there is none.
 func criticalPath(run *Run, state *State) []hop {
 	if state == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// State is what the state of a stack tells beside the events: on what a resource depends, and when it was changed, more precisely.
+// State is what a stack's state adds to the events: the dependencies of a resource, and the exact time of its change.
 type State struct {
 	dependencies map[string][]string  // by URN: the URNs of its dependencies, its provider and its parent
 	modified     map[string]time.Time // by URN: when its last operation ended
@@ -87,8 +87,8 @@ func (s *State) Output(name string) string {
 	return s.outputs[name]
 }
 
-// refine makes the times of a run more precise. The events have whole seconds. The state has when the last operation on a resource ended,
-// and no operation begins before those that it depends on have ended.
+// refine makes the times of a run more precise. The events have whole seconds. The state has the end of the last operation on a resource,
+// and no operation begins before its dependencies have ended.
 func (s *State) refine(run *Run) {
 	ended := map[string]time.Time{}
 	for _, r := range run.Resources {

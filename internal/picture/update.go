@@ -67,7 +67,7 @@ type rowView struct {
 type hopView struct {
 	ID, Name, Group string
 	From, Took      string
-	Says            string // what passed before it, and what of it machines took, in words; "" if nothing is worth a word
+	Says            string // the time before it, and the machines' share, in words; "" if negligible
 	Bars            []bar
 }
 
@@ -187,7 +187,7 @@ func counts(run *Run) string {
 }
 
 // failures are the resources that failed, did not end, or have an error, and those with other messages. An error of an update that
-// succeeded is no failure: Pulumi prints some that mean nothing, such as "exited prematurely" of a plugin that it has ended.
+// succeeded is no failure: Some mean nothing, such as Pulumi's "exited prematurely" of a plugin that it has ended.
 func (u Update) failures() (failures, others []failure) {
 	succeeded := u.outcome() == good
 	add := func(f failure, messages []Message, broken bool) {
@@ -424,7 +424,7 @@ func (u Update) notes() []string {
 	return notes
 }
 
-// Decode decodes JSON that an output of a stack has; nil if there is none, or if it is of another form, e.g. that of an older version.
+// Decode decodes the JSON in an output of a stack; nil if there is none, or in another form, e.g. of an older version.
 func Decode[T any](text string) *T {
 	value := new(T)
 	if text == "" || json.Unmarshal([]byte(text), value) != nil {

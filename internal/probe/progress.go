@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Progress is the time that a run takes, and the log of what it does. It may be used concurrently.
+// Progress is the time that a run takes, and its log. It may be used concurrently.
 type Progress struct {
 	Started time.Time
 

@@ -1,6 +1,6 @@
 // Package probe is the interface between the Pulumi program and slipway-probe: the program writes a spec as one JSON object to the
-// probe's standard input, and reads a report from the last line of its standard output. People read the probe's standard error: what it
-// waits for, and at the end one sentence. A spec is secret, because it holds credentials. Each subcommand's own package defines its spec.
+// probe's standard input, and reads a report from the last line of its standard output. People read the probe's standard error: what is
+// missing, and at the end one sentence. A spec is secret, because it holds credentials. Each subcommand's own package defines its spec.
 package probe
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 // Program is the command line of the probe without the subcommand. It runs in the folder of the Pulumi program, whose module is this one or
-// requires it: then the probe is of the same version as the components.
+// requires it, so the probe has the version of the components.
 const Program = "go run github.com/slipway-platform/slipway/cmd/slipway-probe"
 
 // Installed is the command line of the probe in an installed binary. It is part of the state, and names no folder of a machine. It runs in
@@ -86,8 +86,8 @@ func Decode(r io.Reader, spec any) error {
 	return nil
 }
 
-// keyOf returns the path of the text that an error quotes, with a colon. encoding/json names a key only in its own errors, and in none of
-// those of netip.Addr or Duration.
+// keyOf returns the path of the text that an error quotes, with a colon. encoding/json names a key only in its own errors, not in errors of
+// netip.Addr or Duration.
 func keyOf(text []byte, err error) (key string) {
 	var find func(path string, value any)
 	find = func(path string, value any) {

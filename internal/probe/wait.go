@@ -8,7 +8,7 @@ import (
 
 // Wait waits for a condition by looks. What can be watched is waited for by health.Wait.
 type Wait struct {
-	Limit  time.Duration                    // longest wait; 0 means that only its context ends it
+	Limit  time.Duration                    // longest wait; 0 means that only the context ends the wait
 	Look   time.Duration                    // longest time for one look; 0 means 10 s
 	Every  time.Duration                    // between two looks; 0 means 1 s
 	Stable time.Duration                    // how long the condition must hold without a break; 0 means that one look is enough

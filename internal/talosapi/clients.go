@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// CallTimeout is for one call: a node that reboots may never answer it.
+// CallTimeout is for one call, which a rebooting node may never answer.
 const CallTimeout = 5 * time.Second
 
 // Clients are Talos clients by the node's address.

@@ -10,8 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
-// Knock opens a connection to the Talos API of a machine, and closes it again. The error is that of the operating system: a machine that
-// refuses the connection has its address, and no API.
+// Knock opens a connection to the Talos API of a machine, and closes it again. The error is the operating system's: a machine that refuses
+// the connection has its address, and no API.
 func Knock(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

@@ -55,8 +55,8 @@ func checkOptions(findings *cluster.Findings, path string, given, own map[string
 	}
 }
 
-// agentWords are the texts that Cilium 1.20 takes for values of which the chart's schema says no more than that they are text: without
-// another source, from pkg/option/config.go.
+// agentWords are the texts that Cilium 1.20 accepts for values that the chart's schema only calls text: if no other source is given, from
+// pkg/option/config.go.
 var agentWords = map[string][]string{
 	"bpf.datapathMode": {"veth", "netkit", "netkit-l2", "auto"}, // pkg/datapath/option/option.go
 	// pkg/option/monitor.go

@@ -10,7 +10,7 @@ import (
 type Certificate struct {
 	Name       string   // short name, such as hubble-server; unique in a cluster
 	Path       string   // path of the chart's values cert and key; of a Secret of Slipway's, its path among the documents of inline manifests
-	Secret     string   // Secret that Slipway makes of it; "" means that the chart makes one of its values
+	Secret     string   // Secret that Slipway makes of the certificate; "": the chart makes one from its values
 	Use        string   // for a server or for a client, not for both: agents, relay and etcd check both sides of a connection
 	CommonName string   // etcd uses it as the client's user name
 	DNSNames   []string // none means no DNS name
@@ -50,7 +50,7 @@ func (v Values) MeshCertificates() []Certificate {
 		},
 		{Name: "mesh-admin", Use: "client_auth", CommonName: "admin-" + v.Identity.Name},
 		{Name: "mesh-remote", Use: "client_auth", CommonName: "remote"},
-		// Agents and operator read the copy of the peers' state in their own cluster with this one.
+		// With this certificate, agents and operator read the copy of the peers' state in their own cluster.
 		{Name: "mesh-local", Use: "client_auth", CommonName: "local-" + v.Identity.Name},
 	}
 	for i := range needed {

@@ -55,9 +55,9 @@ func (v Values) chart() map[string]any {
 		"envoy.rollOutPods":        true,
 		"hubble.relay.rollOutPods": true,
 		// Two replicas from the start, never on the same node: with one node the second stays Pending, and starts by itself when
-		// another node joins. The affinity is the chart's default; it is set because this behaviour depends on it. It is also why
-		// an update may stop all replicas at once: with one node, a new replica would never get the place of the old one. The
-		// datapath works without the operator.
+		// another node joins. The affinity is the chart's default; it is set because this behaviour depends on it. Because of it, an update may
+		// stop all replicas at once: on one node, a new replica would never get the place of the old one. The datapath works without the
+		// operator.
 		"operator.replicas":                                    2,
 		"operator.updateStrategy.type":                         "RollingUpdate",
 		"operator.updateStrategy.rollingUpdate.maxSurge":       "25%",
@@ -168,7 +168,8 @@ func (v Values) clusterMesh() map[string]any {
 		// Peers authenticate with a certificate of the shared CA for the user "remote".
 		"clustermesh.apiserver.tls.authMode":     "legacy",
 		"clustermesh.apiserver.tls.auto.enabled": false,
-		// Slipway makes the Secrets of the mesh. The chart makes none from 1.20 on, but Flux may still have the one before when it gets these.
+		// Slipway makes the Secrets of the mesh. The chart makes none from 1.20 on, but Flux may get these values while it still has an older
+		// chart.
 		"clustermesh.apiserver.tls.enableSecrets": false,
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Documents returns what of gives for the path of each PEM document that the enabled parts need in the chart's values: the CA's
-// certificate, and certificates with their private keys.
+// Documents returns of(path) for each PEM document that the enabled parts need in the chart's values: the CA's certificate, and
+// certificates with their private keys.
 func (v Values) Documents(of func(path string) any) map[string]any {
 	documents := map[string]any{PathCA: of(PathCA)}
 	for _, what := range v.Certificates() {
@@ -23,8 +23,8 @@ func (v Values) Documents(of func(path string) any) map[string]any {
 func NoDocument(string) any { return "" }
 
 // Tree returns the chart's values: Slipway's, the user's, and the certificates and keys at their dotted paths. They may be of any
-// type, so that a caller can pass some that are known later. Certificates that the chart generates would differ at every render, and every
-// `up` would replace them.
+// type, also values that are known later. Certificates that the chart generates would differ at every render, and every run would replace
+// them.
 func (v Values) Tree(certificates map[string]any) (map[string]any, error) {
 	tree, err := v.Cilium.Values.MergedInto(v.chart())
 	if err != nil {
@@ -80,8 +80,8 @@ func has(tree map[string]any, path string) bool {
 	return !isMap || has(inner, below)
 }
 
-// CheckUserValues adds a problem for each of the user's values that Slipway sets, too, that a release of Cilium has removed, that the chart
-// or the agent does not take, or that switches off what Slipway relies on.
+// CheckUserValues adds a problem for each of the user's values that Slipway sets, that a release of Cilium has removed, that the chart or
+// the agent does not accept, or that switches off what Slipway relies on.
 func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 	const path = "cilium.values"
 	values, own := Values{Cluster: c}, map[string]any{}

@@ -1,5 +1,5 @@
-// Package chart computes what Slipway sets in Cilium's chart, and checks the user's own values for it. It imports no Pulumi, so that
-// commands and tests can use it alone.
+// Package chart computes what Slipway sets in Cilium's chart, and checks the user's own values for it. It imports no Pulumi: commands and
+// tests use it alone.
 package chart
 
 import "github.com/slipway-platform/slipway/cluster"

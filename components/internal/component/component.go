@@ -42,8 +42,8 @@ func Child(parent pulumi.Resource, provider pulumi.ProviderResource, own ...pulu
 type Lifetime struct {
 	// DependsOn lists the leaves that must exist before the first child is created; optional.
 	DependsOn []pulumi.Resource
-	// DeletedWith is the resource whose deletion includes that of the children, so that a destroy does not need an API that answers. Its
-	// replacement means that the children are gone, so that all of them are created again. Required.
+	// DeletedWith is the resource whose deletion includes the children, so that a destroy needs no API that answers. After its replacement the
+	// children are gone, and all are created again. Required.
 	DeletedWith pulumi.Resource
 }
 

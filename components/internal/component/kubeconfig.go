@@ -8,7 +8,7 @@ import (
 
 // WithKubeconfig returns a function that hooks of resources in the cluster call others with, which need the kubeconfig.
 //
-// A hook gets the inputs of its resource, and the kubeconfig is not one of them. It is known when the hook runs, because the resource's
+// A hook gets the inputs of its resource, without the kubeconfig. The kubeconfig is known when the hook runs, because the resource's
 // provider is configured with it.
 func WithKubeconfig(
 	ctx *pulumi.Context, kubeconfig pulumi.StringInput,

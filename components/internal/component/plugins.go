@@ -3,7 +3,7 @@ package component
 import "github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 // Without a version, Pulumi runs the newest plugin that is installed, and a machine without any downloads the newest that exists.
-// Most SDKs name their version. What they leave out stands here; a test compares it with go.mod, or with that of tests/plugins.
+// Most SDKs name their version. The other versions stand here; a test compares them with go.mod, here or in tests/plugins.
 const (
 	// renovate: datasource=go depName=github.com/muhlba91/pulumi-proxmoxve/sdk/v7 extractVersion=^v(?<version>.*)$
 	proxmoxVersion = "7.13.0"

@@ -41,7 +41,7 @@ func (a *ReleaseArgs) showDifference(ctx *pulumi.Context, change *pulumi.Resourc
 		say(ctx, what+"; not compared: its file is not in the repository any more")
 		return
 	case wasFlux:
-		// What Git declares, with what Slipway sets: all values of Pulumi that are not the user's, and the user's of Git.
+		// What Git declares, with what Slipway sets: Pulumi's values without the user's, and the user's values in Git.
 		own, err := a.withGitValues(after.Values)
 		if err != nil {
 			say(ctx, fmt.Sprintf("%s; not compared: %v", what, err))
@@ -174,7 +174,7 @@ func plain(value any) any {
 	return tree
 }
 
-// withGitValues returns the values with those of the user that Git declares, instead of those of the stack file.
+// withGitValues returns the values with the user's values in Git instead of those in the stack file.
 func (a *ReleaseArgs) withGitValues(values map[string]any) (map[string]any, error) {
 	own, _ := plain(values).(map[string]any)
 	mine, err := a.UserValues.Tree()

@@ -36,7 +36,7 @@ type ReleaseArgs struct {
 	Values pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
 
 	// Kubeconfig is the cluster's kubeconfig, YAML. With it, the record that an interrupted run has left of this release is removed
-	// before the installation. nil means that such a record must be removed by hand.
+	// before the installation. With nil, remove such a record by hand.
 	Kubeconfig pulumi.StringInput
 
 	// Flux means that Flux owns the release: Pulumi installs it on a new cluster, and never changes or removes it afterwards. Chart, version
@@ -52,9 +52,9 @@ type ReleaseArgs struct {
 	Renderer pulumi.ProviderResource
 }
 
-// ownedByFlux is the description of a release that Flux owns. It is an input of its own, so that a preview shows a change of the owner, and
-// so that the change makes the provider upgrade the release: the last time before Flux takes over, with what Pulumi installed last, and the
-// first time after Pulumi has it back.
+// ownedByFlux is the description of a release that Flux owns. By this input, a preview shows a change of the owner, and the provider
+// upgrades the release for it: the last time before Flux takes over, with what Pulumi installed last, and the first time after Pulumi takes
+// the release back.
 const ownedByFlux = "owned by Flux"
 
 // fluxChanges are the inputs that Pulumi ignores while Flux owns a release: all but its name, namespace and description.
@@ -75,8 +75,8 @@ type Owned struct {
 	Values pulumi.Map
 }
 
-// NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks whether the pods run, and
-// names those that do not. The opts must contain the Kubernetes provider, or a parent with it.
+// NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks the pods, and names pods that do
+// not run. The opts must contain the Kubernetes provider, or a parent with it.
 func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pulumi.ResourceOption) (*Release, error) {
 	if err := args.validate(); err != nil {
 		return nil, fmt.Errorf("Release %q: %w", name, err)

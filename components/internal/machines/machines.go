@@ -34,9 +34,9 @@ func (o Owner) Child(provider pulumi.ProviderResource, own ...pulumi.ResourceOpt
 	return component.Child(o.Component, provider, own...)
 }
 
-// StaysAsIs returns the option with which a resource of a node that is left out stays as it is in the state, whatever is declared: it is
-// neither changed nor replaced nor deleted. Once the node is not left out any more, the differences show, and the node takes its turn. A
-// resource that does not exist is not created, in previews too: name is that of the resource, and inputs are the paths of its inputs.
+// StaysAsIs returns the option by which a resource of a left-out node stays as it is in the state, whatever is declared: it is neither
+// changed nor replaced nor deleted. Once the node is not left out any more, the differences show, and the node takes its turn. A resource
+// that does not exist is not created, in previews too: name is the resource's name, and inputs are the paths of its inputs.
 func (o Owner) StaysAsIs(ctx *pulumi.Context, name string, node cluster.Machine, inputs ...string) (pulumi.ResourceOption, error) {
 	absent, err := ctx.RegisterResourceHook(name+"-absent", func(*pulumi.ResourceHookArgs) error {
 		return fmt.Errorf("lifecycle.skip: names %s, and %s does not exist yet; remove %[1]s from lifecycle.skip, or from nodePools until it "+
@@ -86,7 +86,7 @@ type Order struct {
 	DependsOn []pulumi.Resource // resources that must exist before the machine; optional
 }
 
-// Machine is a machine that runs, from its boot image or from its disk.
+// Machine is a running machine, from its boot image or from its disk.
 type Machine struct {
 	Node     cluster.Machine
 	Resource pulumi.Resource

@@ -45,8 +45,8 @@ type Installed struct {
 	Owned []helm.Owned    // the release, if Flux owns it
 }
 
-// Install registers a service's release, and then its probe. Helm waits for no pods. The probe reports what it waits for and names a pod
-// that does not run. The names of all resources begin with name.
+// Install registers a service's release, and then its probe. Helm waits for no pods. The probe names pods that do not run. The names of all
+// resources begin with name.
 func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resource) (*Installed, error) {
 	service, after := args.Service, args.After
 	values, own, checksum, err := args.values()
@@ -130,8 +130,8 @@ func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 	})
 }
 
-// values returns the values of the chart as inputs, those that Slipway sets, and the checksum of those that are known when the program
-// starts. If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
+// values returns the values of the chart as inputs, the values that Slipway sets, and the checksum of the values that are known when the
+// program starts. If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
 func (a *Args) values() (all, own pulumi.Map, checksum string, err error) {
 	text, err := json.Marshal(a.Service.Values)
 	if err != nil {

@@ -22,7 +22,7 @@ type Run struct {
 	Spec       pulumi.StringInput      // standard input of the probe; it contains credentials, so it is made secret; required
 	Timeout    time.Duration           // timeout of the probe; required
 	Provider   pulumi.ProviderResource // of the command package; required
-	DependsOn  []pulumi.Resource       // resources that must exist before the probe starts, or as long as it runs if it runs at a deletion
+	DependsOn  []pulumi.Resource       // resources that must exist before the probe starts, or while it runs at a deletion
 
 	// DeletedWith is the resource whose deletion includes that of the run: then nothing runs. Optional.
 	DeletedWith pulumi.Resource
@@ -95,8 +95,9 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 
 // NewChange registers a run of the probe as a child of parent. The probe does not run on create: there the record alone is stored, as the
 // standard output. It runs whenever the spec or the record changes, with the standard output of its last successful run in its environment.
-// After a run that fails or is killed, the state keeps the former inputs and output, so that the next `up` runs it again. The resource is
-// never replaced, because a new one would know of no former run. A preview shows the changes of the record, which contains no secrets.
+// After a run that fails or is killed, the state keeps the old inputs and output, so the next run of `up` runs the probe again. The
+// resource is never replaced, because a new one would know of no former run. A preview shows the changes of the record, which contains no
+// secrets.
 func NewChange(
 	ctx *pulumi.Context, name string, run Run, record string, hooks *pulumi.ResourceHookBinding, parent pulumi.Resource,
 ) (*local.Command, error) {
@@ -112,8 +113,8 @@ func NewChange(
 const RecordVariable = "SLIPWAY_RECORD"
 
 // NewRemoval registers a run of the probe as a child of parent. The probe runs when the resource is deleted, and at no other time: with the
-// subcommand and the spec of the last `up` that had the resource; nothing runs if the subcommand is "". The resource is never replaced,
-// because that would delete it: each change of its arguments is an update, which runs nothing.
+// subcommand and the spec of the last run of `up` that had the resource; nothing runs if the subcommand is "". The resource is never
+// replaced, which would delete it: each change of its arguments is an update, which runs nothing.
 func NewRemoval(ctx *pulumi.Context, name string, run Run, parent pulumi.Resource) (*local.Command, error) {
 	command := &local.CommandArgs{}
 	if run.Subcommand != "" {

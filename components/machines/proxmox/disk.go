@@ -20,7 +20,7 @@ const cdDrive = "ide0"
 
 // ignoredProperties are the properties that an existing VM keeps:
 //   - with its CD drive at ide3 it would be rebooted for ide0, and another block smbios would change its UUID;
-//   - it has the image of its creation in the drive, or none since it has moved. It boots from its disk;
+//   - it has the image of its creation in the drive, or after a move none, and boots from its disk;
 //   - for another datastore, the provider would give it a new TPM, without the keys of its encrypted disks, and a new EFI disk.
 //     With another encryption of disks, it would lose or get a TPM, which its disks do not know;
 //   - Talos reads name servers from the cloud-init drive only before it has its configuration. The provider would reboot the VM for them.
@@ -51,8 +51,8 @@ func disk(index int, datastore string, size int, thread bool) vm.VirtualMachineD
 	}
 }
 
-// refuseDisks returns an error for each disk of a VM that would become smaller, which Proxmox VE refuses, or that is not declared: the
-// provider would take it out of the running VM. stored are the inputs of the VM in the state.
+// refuseDisks returns an error for each disk of a VM that would become smaller, which Proxmox VE refuses, and for each undeclared disk,
+// which the provider would take out of the running VM. stored are the inputs of the VM in the state.
 func refuseDisks(node cluster.Machine, stored map[string]any) error {
 	pool, _, _ := strings.Cut(node.Path, ".")
 	declared, paths := map[string]int{"scsi0": node.Disk.GiB()}, map[string]string{"scsi0": pool + ".disk"}
@@ -76,8 +76,8 @@ func refuseDisks(node cluster.Machine, stored map[string]any) error {
 }
 
 // ignoredDiskProperties returns the disk properties whose changes are ignored. The provider's default for an unset speed differs
-// from what it reads, so that it reports a difference on every run, which would reboot the VM. Every disk is named, because *
-// matches none.
+// from the speed that it reads. So it reports a difference on every run, which would reboot the VM. Every disk is named, because * matches
+// none.
 func ignoredDiskProperties(node cluster.Machine) []string {
 	var paths []string
 	for i := range len(node.DataDisks) + 1 {

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
 )
 
-// declaredInputs are the blocks of which only what vmArgs declares is taken from the state: the provider stores "" for what it does not
-// know of them (cpu.affinity, memory.hugepages), and then refuses that value.
+// declaredInputs are the blocks of which the state gives only the inputs that vmArgs declares: for others (cpu.affinity, memory.hugepages),
+// the provider stores "", and then refuses it.
 var declaredInputs = map[string][]string{"cpu": {"cpu.cores", "cpu.type"}, "memory": {"memory.dedicated"}}
 
 // allInputs returns the paths of all inputs that a VM can have.
@@ -41,8 +41,7 @@ func allInputs() []string {
 // neither in previews nor for a VM that is in the state.
 //
 // Before an update, disks that would become smaller or disappear are refused, and a move to another Proxmox node is checked, in previews
-// too; the move is prepared; and an update that reboots the machine waits
-// for the turn of its node, which ends after the update.
+// too. Then the move is prepared. An update that reboots the machine waits for the node's turn, which ends after the update.
 //
 // created is set once nothing is in the way of a creation, which then follows.
 //

@@ -35,8 +35,8 @@ type image struct {
 //
 // A machine boots the image only while its disk is empty, so the image is for machines that are created from now on. It is replaced for
 // another minor release of Talos, whose maintenance mode may not understand the configurations of a later one, for other extensions, and
-// for another kind of image. The earlier file stays on its storage, because Proxmox VE starts no machine whose drive has a file that is
-// gone; the cluster's destruction removes it.
+// for another kind of image. The earlier file stays on its storage until the cluster is destroyed, because Proxmox VE starts no machine
+// whose drive has a missing file.
 func (h Hypervisor) Images(
 	ctx *pulumi.Context, owner machines.Owner, schematic pulumi.StringOutput, after []pulumi.Resource,
 ) (machines.Images, error) {

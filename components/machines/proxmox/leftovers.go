@@ -26,8 +26,8 @@ func leftoverImages(
 }
 
 // leftoverVMs registers what removes VMs of interrupted runs when the cluster is destroyed. Every VM in the state depends on this resource,
-// and it depends on the images: a VM that was never started must be, before it is known to hold no data, and boots from its image. It is
-// registered right before the VMs: one that is in the state and does not depend on it yet is deleted at the same time.
+// and this resource on the images: only a VM that boots, from its image, shows that it holds no data. It is registered right before the
+// VMs: a VM in the state that does not depend on it yet is deleted at the same time.
 func (i images) leftoverVMs(ctx *pulumi.Context, after []pulumi.Resource) (pulumi.Resource, error) {
 	spec, err := probe.Encode(&reclaim.Leftovers{API: api(i.Cluster), VMs: declaredVMs(i.Cluster)})
 	if err != nil {

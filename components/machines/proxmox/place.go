@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
-// Place registers a resource that stores the Proxmox node of each machine. A machine without a pin gets its node by its position, so that a
-// new Proxmox node changes the nodes of others. A preview or run in which a machine that exists would move without a pin fails, before it
-// changes anything, and names the pins of all such machines.
+// Place registers a resource that stores the Proxmox node of each machine. A machine without a pin gets its Proxmox node by its position,
+// so a new Proxmox node moves other machines. If an existing machine would move without a pin, a preview or run fails before it changes
+// anything, and names the pins of all such machines.
 func (h Hypervisor) Place(ctx *pulumi.Context, owner machines.Owner, after []pulumi.Resource) (pulumi.Resource, error) {
 	declared, name := owner.Machines(), owner.NameOf("hosts")
 	hook, err := ctx.RegisterResourceHook(name, func(change *pulumi.ResourceHookArgs) error {
@@ -46,7 +46,7 @@ func refuseMoves(machines []cluster.Machine, stored resource.PropertyValue) erro
 	return errors.Join(problems...)
 }
 
-// movedFrom returns the Proxmox node that a VM is on, and whether it is another one than the declared.
+// movedFrom returns the Proxmox node that a VM is on, and whether another node is declared.
 func movedFrom(vm resource.PropertyMap, node cluster.Machine) (from string, moves bool) {
 	value := component.Plain(vm["nodeName"])
 	if !value.IsString() {

@@ -34,9 +34,9 @@ func (i images) Maker(ctx *pulumi.Context, turns machines.Turns, after []pulumi.
 // Make creates a node's VM and starts it. The VM boots the image from its CD drive, because its disk is empty. It has the address
 // from the cloud-init drive, and waits in maintenance mode for its configuration.
 //
-// A control plane's VM is protected: neither an up nor a destroy deletes or replaces it, unless the stack file declares another generation
+// A control plane's VM is protected: neither `up` nor `destroy` deletes or replaces it, unless the stack file declares another generation
 // of it. To delete it, or to replace it by hand, remove the protection first, from this VM (pulumi state unprotect URN) or from the whole
-// stack (pulumi state unprotect --all), and then run up or destroy. The next up protects the VMs that it keeps again.
+// stack (pulumi state unprotect --all), and then run up or destroy. The next run protects the remaining VMs again.
 func (m maker) Make(ctx *pulumi.Context, order machines.Order) (machines.Machine, error) {
 	node := order.Node
 	name := m.NameOf(node.Name, "vm")
@@ -63,8 +63,7 @@ func (m maker) Make(ctx *pulumi.Context, order machines.Order) (machines.Machine
 	}, nil
 }
 
-// incarnation returns the UUID that the provider gives a VM when it creates it. It is "" for a VM that was created before the provider
-// stored it.
+// incarnation returns the UUID that the provider gives a VM when it creates it. It is "" for a VM from before the provider stored UUIDs.
 func incarnation(of *vm.VirtualMachine) pulumi.StringOutput {
 	return of.Smbios.ApplyT(func(smbios *vm.VirtualMachineSmbios) string {
 		if smbios == nil || smbios.Uuid == nil {
@@ -98,7 +97,7 @@ func vmArgs(c *cluster.Cluster, node cluster.Machine, image *download.File) *vm.
 		Cdrom:           cdrom(image),
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
 		BootOrders: pulumi.ToStringArray([]string{"scsi0", cdDrive}),
-		// With any property of this block, the provider makes a UUID for each VM that it creates, and stores it.
+		// With any property of this block, the provider makes and stores a UUID for each VM that it creates.
 		Smbios: vm.VirtualMachineSmbiosArgs{Family: pulumi.String("Slipway")},
 
 		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},

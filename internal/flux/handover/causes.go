@@ -38,7 +38,7 @@ func (seen *Cluster) waiting(object Object, result health.Result) health.Result 
 	return result
 }
 
-// circle returns the titles of a circle of dependencies that contains an object, which is first and last in it; nil without one.
+// circle returns the titles of a circle of dependencies that begins and ends with an object; nil without one.
 func (seen *Cluster) circle(title string) []string {
 	var walk func(way []string) []string
 	walk = func(way []string) []string {

@@ -25,8 +25,8 @@ type Cluster struct {
 	Workloads      health.Seen[kube.Workload] // of all namespaces
 	Pods           health.Seen[kube.Pod]      // of all namespaces
 
-	// Fetched are the revisions that the root's source has had since the wait began, each as it was declared. A push while it waits
-	// adds one: what has applied any of them has applied what was there when the wait began, or something newer.
+	// Fetched are the revisions that the root's source has had since the wait began, each as it was declared. A push during the wait adds one:
+	// an object that has applied any of them has applied the revision at the begin of the wait, or a newer one.
 	Fetched []string
 }
 

@@ -2,7 +2,7 @@ package handover
 
 import "github.com/slipway-platform/slipway/internal/health"
 
-// The tree is everything that the root has applied, that those objects have applied, and so on.
+// The tree is everything that the root has applied, what these objects have applied, and so on.
 var treeReady = check{
 	Name:   "everything Flux applies from the root is Ready",
 	Looks:  "all Kustomizations, HelmReleases and sources that the root applies, directly or through another Kustomization",

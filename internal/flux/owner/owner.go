@@ -3,7 +3,7 @@
 //
 // A FluxInstance of somebody else is refused: it is never overwritten. A Flux without a FluxInstance, as `flux bootstrap` and `flux
 // install` make it, is adopted if it syncs what the stack declares and is not newer: flux-operator takes over its Deployments and CRDs.
-// Otherwise it is refused, because the root Kustomization would remove everything that it has applied from the other source.
+// Otherwise it is refused: the root Kustomization would remove everything that this Flux has applied from the other source.
 package owner
 
 import (
@@ -51,7 +51,7 @@ type object struct {
 	}
 }
 
-// Check returns nil if the stack may install what it declares, and otherwise an error that says what is in the way, and the way out.
+// Check returns nil if the stack may install its Flux, and otherwise an error with the obstacle and the remedy.
 func Check(ctx context.Context, kubeconfig string, declared Declared) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s", timeout))
 	defer cancel()
@@ -132,7 +132,7 @@ func (d Declared) controller(found meta) error {
 	return nil
 }
 
-// sync checks that what a Flux without a FluxInstance syncs is what the stack declares.
+// sync checks that a Flux without a FluxInstance syncs what the stack declares.
 func (d Declared) sync(get func(string, any) (bool, error)) error {
 	var root object
 	found, err := get("/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/"+d.Namespace+"/kustomizations/"+d.Sync, &root)

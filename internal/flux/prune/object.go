@@ -64,8 +64,8 @@ type object struct {
 	stays     string // label or annotation with which its owner does not remove it
 	deleting  bool
 	suspended bool
-	keeps     string // why it keeps on purpose what it has applied, although it is not suspended; "" if it removes that
-	empty     bool   // it has no record of what it has applied, and so removes nothing
+	keeps     string // why it keeps its objects on purpose, although it is not suspended; "" if it removes them
+	empty     bool   // it has no record of its objects, and so removes nothing
 	ready     string // the Ready condition in words
 }
 
@@ -122,7 +122,8 @@ func (o object) state() string {
 // view is what exists of the appliers' kinds.
 type view map[key]object
 
-// below returns the objects that are removed with the root, and those that say that they stay. What either of them leaves is in neither.
+// below returns the objects that are removed with the root, and the objects that are marked to stay. Objects that either of these leaves
+// are in neither list.
 func (v view) below(root key) (removed, kept []object) {
 	seen := map[key]bool{root: true}
 	for next := []key{root}; len(next) > 0; next = next[1:] {
@@ -159,8 +160,8 @@ func (v view) staying(root key) []string {
 	return texts
 }
 
-// left returns what must be gone before Flux is uninstalled: the root, all below it, and whatever else is being deleted, because Flux has
-// not removed yet what that object has applied.
+// left returns what must be gone before Flux is uninstalled: the root, all below it, and every other object that is being deleted, because
+// Flux has not removed yet what this object has applied.
 func (v view) left(root key) []object {
 	removed, _ := v.below(root)
 	left := map[key]bool{}

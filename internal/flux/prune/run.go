@@ -1,6 +1,7 @@
-// Package prune is `slipway-probe prune`, which makes Flux remove everything that it has applied from the root Kustomization, and waits until
-// it has: it deletes the root, and returns once every Kustomization, HelmRelease and ResourceSet below it is gone. Flux does not wait for
-// those by itself, and if Flux is uninstalled meanwhile, what they have applied stays. A second run finishes what an interrupted one began.
+// Package prune is `slipway-probe prune`, which makes Flux remove everything that it has applied from the root Kustomization: it deletes
+// the root, and returns once every Kustomization, HelmRelease and ResourceSet below it is gone. Flux does not wait for these objects by
+// itself, and if Flux is uninstalled meanwhile, everything that they have applied stays. A second run finishes what an interrupted one
+// began.
 //
 // flux-operator makes the root again when it reconciles its FluxInstance. So the FluxInstance is suspended for the run. A suspended
 // FluxInstance leaves Flux behind when it is deleted, so the suspension ends with the run: after a success together with the FluxInstance's
@@ -51,8 +52,8 @@ type run struct {
 	*probe.Progress
 }
 
-// Run makes Flux remove what it has applied, for a valid spec with its defaults. It writes to progress what it waits for, once for each
-// change.
+// Run makes Flux remove everything that it has applied, for a valid spec with its defaults. It writes to progress what is missing, once for
+// each change.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	api, err := kubeapi.New([]byte(spec.Kubeconfig), requestTimeout)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // DefaultTimeout is the longest wait if a Spec has none.
 const DefaultTimeout = 10 * time.Minute
 
-// Spec says which cluster's Flux is to remove what it has applied. The run of a removed resource reads the Spec of the last `up`, so a key
-// can be added, and none can be removed.
+// Spec says which cluster's Flux is to remove what it has applied. The run of a removed resource reads the Spec of the last run of `up`, so
+// a key can be added, and none can be removed.
 type Spec struct {
 	Cluster       string         `json:"cluster"`                 // name, for the report; required
 	Kubeconfig    string         `json:"kubeconfig"`              // cluster-admin kubeconfig, YAML; secret; required

@@ -1,8 +1,8 @@
 // Package release reads, checks and writes the file of the GitOps tree that declares a component which Flux owns: a HelmRepository
 // and a HelmRelease. It imports no Pulumi.
 //
-// What the file must say keeps the component running when it is handed over, and as long as Flux owns it. Flux keeps its record of the
-// release in its own namespace, beside Pulumi's record: it finds no release there, installs, and takes over the objects that exist, as
+// The required parts of the file keep the component running at the handover and while Flux owns it. Flux keeps its record of the
+// release in its own namespace, beside Pulumi's record. It finds no release there, so it installs, and takes over the existing objects as
 // they are. See the decision record about ownership.
 package release
 
@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// ValuesKey is the key of the Secret with Slipway's values; it is the one that a HelmRelease reads by default.
+// ValuesKey is the key of the Secret with Slipway's values, which a HelmRelease reads by default.
 const ValuesKey = "values.yaml"
 
 const (
@@ -34,9 +34,9 @@ func File(git cluster.GitOps, release string) string {
 	return path.Join(git.Path, "platform", release+".yaml")
 }
 
-// Read returns what the tree declares of a release; nil if it has no file for it, or none that can be read. It adds a problem for
-// everything in the file that would interrupt the component, for Flux or for Pulumi, unless the file is suspended: then Flux does nothing.
-// settings are the cluster settings that Flux substitutes.
+// Read returns what the tree declares of a release; nil without a readable file. It adds a problem for everything in the file that would
+// interrupt the component, for Flux or for Pulumi. A suspended file has none: Flux does nothing then. settings are the cluster settings
+// that Flux substitutes.
 func Read(tree fs.FS, git cluster.GitOps, release cluster.Service, settings map[string]string, findings *cluster.Findings) *cluster.Git {
 	file := File(git, release.Name)
 	text, err := fs.ReadFile(tree, file)

@@ -26,7 +26,7 @@ func (d declared) applies() bool {
 	return d.Kind != "" && (d.group() != kustomizeGroup || remote || len(d.ConfigMapGenerator)+len(d.SecretGenerator)+len(d.HelmCharts) > 0)
 }
 
-// component is one that brings the API of objects, and how a stack has it.
+// component brings the API of objects; has reports whether a stack has the component.
 type component struct {
 	group, name, key, remedy string
 	has                      func(*cluster.Cluster) bool

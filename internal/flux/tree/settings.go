@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// SettingsFile is the name of the file with the settings of a tree. It is in a folder above that of a cluster, where Flux does not read it.
+// SettingsFile is the name of the file with the settings of a tree. It is in a folder above the cluster's, where Flux does not read it.
 const SettingsFile = "slipway-settings.yaml"
 
 // Setting is what the file of a tree says of a setting that a stack file gives in gitops.settings.
@@ -26,13 +26,13 @@ type Setting struct {
 	Default string // in the manifests; "" if there is none
 	Example string
 
-	// The form of the value is one of these; without one, it is any text.
+	// The value has one of these forms; without one, any text.
 	Choices  []string
 	Form     string // name of a form of package syntax
 	Pattern  string // regular expression for the whole value
 	Quantity bool   // a quantity of Kubernetes
 
-	// Needs are the settings that are required with a value of this one. Its key may be one that follows the stack file, too.
+	// Needs are the settings that are required with a value of this setting, whose key may follow the stack file, too.
 	Needs map[string][]string
 }
 
@@ -112,9 +112,9 @@ func (s Setting) example() string {
 	return s.Default
 }
 
-// checkSettings returns the problems of gitops.settings with the manifests that were read: values of another form than the tree gives
-// them, settings that a value of another one needs, and, if all manifests were read, names that none of them uses and that are misspelt.
-// There are none if the tree has no file with its settings.
+// checkSettings returns the problems of gitops.settings with the manifests that were read: values in the wrong form, missing settings that
+// another setting needs, and, if all manifests were read, misspelt names that no manifest uses. There are none if the tree has no file with
+// its settings.
 func (r *reader) checkSettings(stack *cluster.Cluster, all bool) (cluster.Problems, error) {
 	known, err := Settings(r.repository, stack.GitOps.Path)
 	if err != nil || known == nil {

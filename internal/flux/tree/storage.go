@@ -12,9 +12,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// checkStorage returns advice about storage: classes and drivers that no manifest brings, if they are nearly one that a manifest brings,
-// classes of another role in the storage, and Flux's own volume on a class that only Flux makes. More is not known: charts and operators
-// make classes, too.
+// checkStorage returns advice about storage: misspelt classes and drivers, classes of another role in the storage, and Flux's own volume on
+// a class that only Flux makes. More is not known: charts and operators make classes, too.
 func (r *reader) checkStorage(stack *cluster.Cluster) (advice cluster.Problems) {
 	var findings cluster.Findings
 	var classes, drivers []string
@@ -50,8 +49,8 @@ func (r *reader) checkStorage(stack *cluster.Cluster) (advice cluster.Problems) 
 	return findings.All()
 }
 
-// unapplied returns a file that declares a StorageClass, below the first folder of the path, among those that the stack does not apply; ""
-// if there is none.
+// unapplied returns a file that declares a StorageClass, below the first folder of the path, and that the stack does not apply; "" without
+// one.
 func (r *reader) unapplied(at, class string) (file string) {
 	top, _, _ := strings.Cut(clean(at), "/")
 	_ = fs.WalkDir(r.repository, top, func(name string, _ fs.DirEntry, err error) error { // what cannot be read is not applied

@@ -1,4 +1,4 @@
-// Package tree reads the manifests that Flux applies, to check them with the stack file: its path, its settings and what they rely on.
+// Package tree reads the manifests that Flux applies, to check them with the stack file: its path, its settings and their requirements.
 package tree
 
 import (
@@ -18,9 +18,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Check returns an error for each use of a setting that is not defined, in the manifests that Flux applies: those below a folder of the
-// repository, and those of the folders to which Kustomizations of Flux in it refer. Settings may be part of such a path. It is nil if
-// the folder does not exist: the tree is in another repository.
+// Check returns an error for each use of an undefined setting in the manifests that Flux applies: below a folder of the repository, and in
+// the folders to which Kustomizations of Flux in it refer. Settings may be part of such a path. It is nil if the folder does not exist: the
+// tree is in another repository.
 func Check(repository fs.FS, folder string, settings map[string]string) error {
 	if _, err := fs.Stat(repository, clean(folder)); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -54,7 +54,7 @@ func newReader(repository fs.FS) *reader {
 	return &reader{repository: repository, read: map[string]bool{}, used: map[string]bool{}, own: map[string]bool{}}
 }
 
-// folder reads all manifests below a folder and what they refer to, and of a folder with a kustomization only that, as Flux does.
+// folder reads all manifests below a folder and what they refer to. Of a folder with a kustomization, it reads only that, as Flux does.
 func (r *reader) folder(folder string, settings map[string]string) error {
 	return fs.WalkDir(r.repository, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {

@@ -53,7 +53,7 @@ func (r *reader) undefined(defined []string) error {
 	return errors.Join(problems...)
 }
 
-// follows returns the key of the stack file that a setting follows; "" if it is none of the settings that do.
+// follows returns the key of the stack file that a setting follows; "" if it follows none.
 func follows(key string) string {
 	for _, setting := range cluster.Settings {
 		if setting.Key == key {

@@ -1,4 +1,4 @@
-// Package externalsecrets checks that External Secrets Operator has access to a store, and has made a Secret of what it holds.
+// Package externalsecrets checks that External Secrets Operator has access to a store, and has made a Secret of an item in it.
 package externalsecrets
 
 import (

@@ -69,8 +69,8 @@ func eachRegistered(spec *Spec, seen *Cluster, judge func(Machine, Node) health.
 	return results
 }
 
-// agentsNotReady is the result of a check that asks the Cilium agents while they are not all Ready: their answers would only show that
-// some are missing. It is nil once all can be asked.
+// agentsNotReady is the result of a check that asks the Cilium agents, until all are Ready: their answers would only show that some are
+// missing. Then it is nil.
 func agentsNotReady(spec *Spec, seen *Cluster) []health.Result {
 	if results := unread(seen, "", "agent pods", seen.Agents); results != nil {
 		return results
@@ -103,7 +103,7 @@ func (seen *Cluster) nodeDown(want Machine) string {
 	return ""
 }
 
-// kubeletDown returns that Talos reports the node's kubelet as not running; "" if it runs, or if that is unknown.
+// kubeletDown returns that Talos reports the node's kubelet as not running; "" if it runs, or if Talos does not say.
 func (seen *Cluster) kubeletDown(want Machine) string {
 	talos := seen.Talos[want.Name]
 	if talos.Asked && talos.Err == nil && !talos.Services["kubelet"].Well() {

@@ -43,7 +43,7 @@ var ciliumConfig = check{
 
 type setting struct{ key, value string }
 
-// ciliumSettings are the settings that cilium-config must have; have are those it has.
+// ciliumSettings are the settings that cilium-config must have; have are its settings.
 func ciliumSettings(spec *Spec, have Settings) []setting {
 	var want []setting
 	if spec.Cilium.ClusterName != "" {

@@ -36,7 +36,7 @@ var ciliumReachability = check{
 		unreachable := unreachableNodes(spec, seen)
 		for _, node := range spec.Nodes {
 			result := reach(spec, node, seen.CiliumHealth[node.Name], unreachable)
-			// A wait compares one result for each node. That most others do not reach the node is more important than what it reaches itself.
+			// A wait compares one result for each node. Whether the others reach the node is more important than what the node reaches.
 			if byOthers, is := unreachable[node.Name]; is && !result.Unseen {
 				if result.Verdict == health.Failed {
 					byOthers.Evidence = append(byOthers.Evidence, "itself "+result.Reason)

@@ -37,7 +37,7 @@ type BackupObject struct {
 // backupAge is the age of a snapshot from which the gate warns.
 const backupAge = 24 * time.Hour
 
-// An old snapshot closes no gate: a change may be what makes the next one work, and `up` takes one of its own before it changes etcd.
+// An old snapshot closes no gate: a change may repair the snapshots, and `up` takes its own before it changes etcd.
 var etcdBackup = check{
 	Name: "the newest scheduled snapshot of etcd is younger than a day",
 	Looks: "with `lifecycle.snapshots.scheduled`: the newest object of the CronJob `etcd-backup` in the bucket, or without keys that may " +
@@ -56,7 +56,7 @@ var etcdBackup = check{
 	},
 }
 
-// backup judges the newest snapshot: that of the bucket, or what the CronJob says of it.
+// backup judges the newest snapshot, from the bucket or by the CronJob.
 func (seen *Cluster) backup(in *bucket.Bucket) health.Result {
 	var job CronJob
 	if len(seen.CronJobs.Items) > 0 {

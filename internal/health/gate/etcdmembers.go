@@ -25,8 +25,8 @@ type Etcd struct {
 // EtcdMembersName is the name of the check whose results tell, for each declared control plane, whether it is a member of etcd.
 const EtcdMembersName = "etcd has exactly the declared members, none a learner"
 
-// Every control plane is asked for its list: after a network split the two sides list different members. The result is about the member,
-// so that a missing member is one result, and not one for each control plane that does not list it.
+// Every control plane is asked for its list: after a network split the two sides list different members. The result is about the member: a
+// missing member is one result, not one for each control plane that does not list it.
 var etcdMembers = check{
 	Name:   EtcdMembersName,
 	Looks:  "every control plane lists the declared control planes, and no others",
@@ -54,7 +54,7 @@ type memberList struct {
 	members []talosapi.Member
 }
 
-// memberLists returns the lists that could be read, and results about those that could not.
+// memberLists returns the lists that could be read, and results about the others.
 func memberLists(spec *Spec, seen *Cluster) (lists []memberList, results []health.Result) {
 	notAsked := false
 	for _, node := range spec.controlPlanes() {

@@ -89,8 +89,8 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 	return append(results, declared...)
 }
 
-// notAwaited returns a result that is listed and not waited for. On a new cluster no pod runs before Cilium, and no node is Ready. On one
-// that runs, what comes after this gate may be what fixes the cluster.
+// notAwaited returns a result that is listed and not waited for. On a new cluster no pod runs before Cilium, and no node is Ready. On a
+// running cluster, a step after this gate may fix the cluster.
 func notAwaited(result health.Result) health.Result {
 	if result.Verdict == health.Passed {
 		return result

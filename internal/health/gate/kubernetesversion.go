@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// Talos starts kubelets and API servers of another version when the machine configuration names one, once it has pulled their images.
+// Talos starts kubelets and API servers of another declared version once it has pulled their images.
 var kubernetesVersion = check{
 	Name:   "every kubelet and API server has the declared Kubernetes version",
 	Looks:  "the kubelet's version in the Node object, and `/version` at each control plane's own address",

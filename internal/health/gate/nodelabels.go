@@ -9,7 +9,7 @@ import (
 )
 
 // Talos sets the labels soon after the node has registered. It does not overwrite a value that somebody else has set, and on a worker the
-// API server refuses the update as a whole if it contains anything that a kubelet may not change.
+// API server refuses the whole update if it contains anything that a kubelet may not change.
 var nodeLabels = check{
 	Name:   "every node has its declared labels",
 	Looks:  "the labels of the Node object; others that it has are not judged",

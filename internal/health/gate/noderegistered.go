@@ -95,8 +95,8 @@ func (seen *Cluster) node(name string) (Node, bool) {
 	return Node{}, false
 }
 
-// misnamed returns the other name under which a machine is registered; "" if there is none. If there are two Node objects with its
-// address, the one that its kubelet reports to counts: the other was left behind.
+// misnamed returns the other name under which a machine is registered; "" if there is none. Of two Node objects with its address, the one
+// that its kubelet reports to counts: the other was left behind.
 func (seen *Cluster) misnamed(want Machine) string {
 	right, _ := seen.node(want.Name)
 	for _, node := range seen.Nodes.Items {

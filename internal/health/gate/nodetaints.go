@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// A worker gets its taints when it registers, and nothing changes them afterwards: its kubelet and Talos may not, because NodeRestriction
-// refuses that. On a control plane, Talos is an administrator and applies every change. A taint that is not declared is a remark: operators
-// set some, and nothing tells which taint was declared once.
+// A worker gets its taints when it registers. Nothing changes them afterwards: NodeRestriction refuses changes by its kubelet and by Talos.
+// On a control plane, Talos is an administrator and applies every change. A taint that is not declared is a remark: operators set some, and
+// nothing tells which taint was declared once.
 var nodeTaints = check{
 	Name: "every node has its declared taints",
 	Looks: "the taints of the Node object; others are listed, unless Kubernetes or Cilium sets them while a node is not ready, and the gate " +

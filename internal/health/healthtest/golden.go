@@ -86,7 +86,7 @@ func Report(t *testing.T, kind string, results []health.Result) string {
 }
 
 // Differing returns the lines of a text that the base does not have, after the lines of the base that are gone, each with "- " before
-// it. The line of a check is not gone if only its verdict, or what stands in parentheses after its name, is another.
+// it. The line of a check is not gone if only its verdict, or the text in parentheses after its name, differs.
 func Differing(base, text string) string {
 	before, after := slices.Collect(strings.Lines(base)), slices.Collect(strings.Lines(text))
 	var differing strings.Builder

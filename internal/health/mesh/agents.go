@@ -43,7 +43,7 @@ type agent struct {
 	pod  kube.Pod // without a name if the node has no Ready agent
 }
 
-// agents returns the agents that must see the peers: those of the declared nodes, or all that are Ready.
+// agents returns the agents that must see the peers: the declared nodes' agents, or all Ready agents.
 func (seen *Cluster) agents(spec *Spec) []agent {
 	var agents []agent
 	byNode := map[string]kube.Pod{}
@@ -59,7 +59,7 @@ func (seen *Cluster) agents(spec *Spec) []agent {
 	return agents
 }
 
-// notCopied returns why the agents cannot see a peer; "" if they can, or if they connect to it themselves.
+// notCopied returns why the agents cannot see a peer; "" if they can, or if they connect to the peer themselves.
 func (seen *Cluster) notCopied(spec *Spec, peer Peer) string {
 	switch {
 	case !seen.copying():

@@ -20,8 +20,8 @@ type Answer struct {
 // expiresSoon is how long before its end a certificate is remarked. `up` renews it in its last 90 days.
 const expiresSoon = 30 * 24 * time.Hour
 
-// The certificates that clients show to the servers are not looked at, because they are in Secrets beside their keys. That agents and
-// kvstoremesh are connected shows that they are valid.
+// Certificates of clients are not read, because they are in Secrets beside their keys. The connections of agents and kvstoremesh show that
+// they are valid.
 var certificatesValid = check{
 	Name:   "the mesh API servers have certificates of the mesh's CA",
 	Looks:  "the TLS handshake with each address that answers to this computer: CA, name, end; no Secret is read",

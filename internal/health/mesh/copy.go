@@ -52,7 +52,7 @@ func (seen *Cluster) copied(spec *Spec, peer Peer) health.Result {
 	return result
 }
 
-// nodes returns the number of a peer's nodes that an agent must know: those that were copied, or 0 if nothing is copied.
+// nodes returns the number of a peer's nodes that an agent must know: as many as were copied, or 0 if nothing is copied.
 func (seen *Cluster) nodes(peer Peer) int {
 	most := 0
 	for _, pod := range kube.Answering(seen.Pods.Items) {

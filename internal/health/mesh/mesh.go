@@ -1,7 +1,7 @@
-// Package mesh checks that a cluster is connected with the other clusters of its mesh, as far as these exist.
+// Package mesh checks that a cluster is connected with the existing other clusters of its mesh.
 //
 // A cluster's mesh API server holds the cluster's state for the peers. In the same pod, kvstoremesh copies the state of every peer into
-// it, and the agents read that copy. So it is kvstoremesh that reaches a peer or not, and the agents that know its nodes or not.
+// it, and the agents read that copy. So kvstoremesh shows whether a peer is reached, and the agents whether its nodes are known.
 package mesh
 
 import (
@@ -41,14 +41,14 @@ type Cluster struct {
 // Report is what kvstoremesh or an agent says about the peers. It is the same for both.
 type Report struct {
 	Asked bool
-	Tried bool              // the connections that it reports were tried anew, and Errors say what came of it
+	Tried bool              // the reported connections were tried anew, with the result in Errors
 	Err   string            // why there is no report
 	Peers map[string]Remote // by name
 }
 
 // Remote is a peer as kvstoremesh or an agent sees it.
 type Remote struct {
-	Connected bool     // to the etcd that it reads: kvstoremesh to the peer's, an agent to that of its own cluster
+	Connected bool     // to the etcd: kvstoremesh to the peer's, an agent to its own cluster's
 	Ready     bool     // has read everything once
 	Retrieved bool     // has read the peer's configuration
 	ID        int      // Cilium's id in that configuration; 0 before
@@ -63,13 +63,13 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 	return health.Evaluate(Checks, spec, seen, func(string) []string { return []string{"NAMESPACE", spec.Namespace} })
 }
 
-// CopyHolds reports whether kvstoremesh in a pod has all that is wanted of the peers that exist, so that it need not be asked again.
+// CopyHolds reports whether kvstoremesh in a pod has everything of the existing peers, and need not be asked again.
 func (seen *Cluster) CopyHolds(spec *Spec, pod string) bool {
 	return seen.tried(spec, seen.Copies[pod]) && seen.holds(spec, seen.Copies[pod], func(Peer) int { return 0 })
 }
 
-// TriesAnew reports whether what kvstoremesh says of a connection is not enough, because this computer does not reach the cluster's own
-// address and so cannot try those of the peers: Cilium notices only after two minutes that a peer has gone.
+// TriesAnew reports whether kvstoremesh must try its connections anew, because this computer does not reach the cluster's own address, and
+// so cannot try the peers' addresses: Cilium notices only after two minutes that a peer has gone.
 func (seen *Cluster) TriesAnew(spec *Spec) bool {
 	return seen.Answers[spec.Name].Err != "" && seen.copying()
 }

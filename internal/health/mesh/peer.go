@@ -11,11 +11,10 @@ import (
 // presence tells whether a peer exists, as far as that can be seen from here.
 type presence struct {
 	judged bool   // it must be connected and ready
-	absent string // why it is reported as absent; "" if it exists, or if that is not known yet
+	absent string // why it is reported as absent; "" if it exists or is not known yet
 }
 
-// A peer that was not created yet, or that was destroyed, is a state of the mesh and not a fault of this cluster. So the gate does not
-// wait for a peer that nobody reaches.
+// A peer that was not created yet, or was destroyed, is no fault of this cluster. So the gate does not wait for a peer that nobody reaches.
 var peersAnswer = check{
 	Name: "every peer answers at its mesh address, or is absent",
 	Looks: "TCP to the peer's address from this computer, and whether kvstoremesh is connected to it: if neither works, the peer is " +
@@ -44,10 +43,10 @@ var peersAnswer = check{
 	},
 }
 
-// presence judges whether a peer exists. What this computer reaches is a hint only: it may have no route to load-balancer addresses at all,
-// which shows in the own address. Then what Cilium finds wrong when it tries anew decides. A connection alone is a hint, too: for two
-// minutes, the age of a heartbeat, Cilium does not notice that a peer has gone. If the two disagree and the own address answers, the peer
-// is reported as absent, but must not fail either.
+// presence judges whether a peer exists. An answer to this computer is a hint only: it may have no route to load-balancer addresses at all,
+// which shows in the own address. Then the errors of Cilium's new attempt decide. A connection is a hint, too: for two minutes, the age of
+// a heartbeat, Cilium does not notice that a peer has gone. If both hints disagree and the own address answers, the peer is reported as
+// absent, but agents must still see it as ready.
 func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 	answer, own := seen.Answers[peer.Name], seen.Answers[spec.Name]
 	connected, known, wrong := seen.connected(spec, peer)

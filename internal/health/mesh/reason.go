@@ -49,8 +49,8 @@ func plainly(errors []string) string {
 	return ""
 }
 
-// judge returns what is wrong with a peer in a report, or else a remark; both are "" if there is nothing to say. nodes is the number of
-// nodes that must be known; with 0, those of a peer that is as declared.
+// judge returns what is wrong with a peer in a report, or else a remark; or both "". nodes is the number of nodes that must be known; 0
+// means the declared number.
 func (r Report) judge(spec *Spec, peer Peer, nodes int) (remark, problem string) {
 	remote, known := r.Peers[peer.Name]
 	why := plainly(remote.Errors)

@@ -18,7 +18,7 @@ import (
 type Object struct {
 	Namespace, Name string
 	Holds           bool   // the expression is true of it
-	Problem         string // why the expression is neither true nor false of it; "" if it is one of both
+	Problem         string // why the expression is neither true nor false of it; "" otherwise
 }
 
 // Seen are the objects of each check, by its name.

@@ -28,11 +28,11 @@ type Spec struct {
 	// Connection is what tells a consumer how to connect; nil for a provider, and for a consumer that is told by a Secret from Git.
 	Connection *Connection `json:"connection,omitempty"`
 
-	// Once says that nobody waits for a second attempt: until the first one of a class has ended, nothing is known of it.
+	// Once says that nobody waits for a second attempt: a class has no result until its first attempt has ended.
 	Once bool `json:"-"`
 }
 
-// Connection is the ExternalSecret that brings a consumer what the provider of its storage has written into 1Password.
+// Connection is the ExternalSecret that brings a consumer the item that the provider of its storage has written into 1Password.
 type Connection struct {
 	Provider       string `json:"provider"`       // name of the provider's cluster
 	Namespace      string `json:"namespace"`      // of the ExternalSecret

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// Spec is what Helm releases have installed in a cluster, and what must run before anything is built on it.
+// Spec is what Helm releases have installed in a cluster, and must run before later steps.
 type Spec struct {
 	health.Target
 	Releases []Release `json:"releases"`          // their Deployments, StatefulSets and DaemonSets must run; at least one

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Kubeconfig returns a kubeconfig in Talos's form for a server, which may use TLS. Its certificate and key are also those of the client, which
-// such a server does not check.
+// Kubeconfig returns a kubeconfig in Talos's form for a server, which may use TLS. The client has the same certificate and key, which such
+// a server does not check.
 func Kubeconfig(t *testing.T, server *httptest.Server) string {
 	t.Helper()
 	cluster, user := map[string]any{"server": server.URL}, map[string]any{}

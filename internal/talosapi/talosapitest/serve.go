@@ -35,7 +35,7 @@ func To(address net.Addr) grpc.DialOption {
 }
 
 // Serve starts an API on a port of 127.0.0.1, with its own CA, until the test ends. A configured machine asks for client certificates. It
-// returns how a client connects to it, and the configuration of a client that the machine accepts.
+// returns how a client connects, and a client's configuration that the machine accepts.
 func Serve(t testing.TB, configured bool, register func(*grpc.Server)) (connect grpc.DialOption, client *clientconfig.Config) {
 	t.Helper()
 	ca, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true))

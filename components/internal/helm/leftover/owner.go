@@ -16,7 +16,7 @@ type Owner struct {
 }
 
 // Released makes sure that Flux does not own the release, or returns an error: the HelmRelease is suspended, or there is none. An active
-// one would undo at its next change what is about to be installed.
+// HelmRelease would undo, at its next change, what is about to be installed.
 func Released(ctx context.Context, kubeconfig string, owner Owner) error {
 	return inCluster(ctx, kubeconfig, owner, func(ctx context.Context, api *kubeapi.Client) error {
 		var live struct {
@@ -37,8 +37,8 @@ func Released(ctx context.Context, kubeconfig string, owner Owner) error {
 // String returns the kind, namespace and name, for messages.
 func (o Owner) String() string { return fmt.Sprintf("HelmRelease %s/%s", o.Namespace, o.Name) }
 
-// Unlock removes the record of an upgrade that was interrupted, or returns an error. Helm refuses every further upgrade as long as it is
-// there. The record before it stays, so that the next upgrade begins where the interrupted one began.
+// Unlock removes the record of an upgrade that was interrupted, or returns an error. Helm refuses every further upgrade while this record
+// exists. The record before it stays, so that the next upgrade begins where the interrupted one began.
 func Unlock(ctx context.Context, kubeconfig string, release Release) error {
 	return inCluster(ctx, kubeconfig, release, func(ctx context.Context, api *kubeapi.Client) error {
 		records, err := release.records(ctx, api)

@@ -24,7 +24,7 @@ type Chart struct {
 // longest is the longest value that is shown.
 const longest = 80
 
-// DifferentValues returns a line for each difference of chart, version, repository and values: its path, what it was, what it is.
+// DifferentValues returns a line for each difference of chart, version, repository and values: path, old value, new value.
 func DifferentValues(before, after Chart) []string {
 	var lines []string
 	for _, one := range []struct{ name, was, is string }{

@@ -22,8 +22,8 @@ type Cluster struct {
 	ISOShared bool   // the storage is declared as shared
 }
 
-// Check returns every reason why the cluster cannot be created. It changes nothing: it runs before the first resource is created, so
-// that a refused run leaves no trace. A VM that Reclaim would remove is no reason, unless it is off: then nobody can tell whose it is.
+// Check returns every reason why the cluster cannot be created. It changes nothing, and runs before the first resource is created, so a
+// refused run leaves no trace. A VM that Reclaim would remove is no reason to refuse, unless it is off: then its owner is unknown.
 func Check(ctx context.Context, api API, cluster Cluster) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
@@ -86,8 +86,8 @@ func (v VM) check(ctx context.Context, pve host) error {
 	return v.awaitMaintenance(ctx, pve, found)
 }
 
-// checkStorage compares the storage of the boot image with its declaration. One file on a shared storage cannot be that of several
-// hosts, and a file on a local storage is on one host only.
+// checkStorage compares the storage of the boot image with its declaration. A file on a shared storage belongs to no single host, and a
+// file on a local storage is on one host only.
 func checkStorage(ctx context.Context, pve *proxmox, cluster Cluster) error {
 	var hosts []string
 	for _, vm := range cluster.VMs {

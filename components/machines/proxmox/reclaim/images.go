@@ -14,7 +14,7 @@ import (
 // ImageFile returns the name of the file with a boot image. host is "" on a storage that is shared by the Proxmox nodes.
 //
 // The name contains schematic, version and kind, so that a file of that name never needs to change. Its owner is the cluster, so that
-// another cluster on the same hosts does not delete this one's image, and the Proxmox node.
+// another cluster on the same hosts does not delete this cluster's image, and the Proxmox node.
 func ImageFile(schematic, version, cluster, host, kind string) string {
 	if host != "" {
 		cluster += "-" + host
@@ -31,8 +31,8 @@ func imageNames(cluster string, hosts []string) *regexp.Regexp {
 		`(-(` + strings.Join(hosts, "|") + `))?-nocloud-amd64(-secureboot)?\.iso$`)
 }
 
-// removeImages removes the boot images of a cluster, of all releases and extensions that it has had, from all storages of the Proxmox
-// nodes: a run of `up` keeps them, because machines have them in their CD drives. One that a VM still has stays.
+// removeImages removes the boot images of a cluster, of all its releases and extensions so far, from all storages of the Proxmox nodes.
+// `up` keeps them, because machines have them in their CD drives. One that a VM still has stays.
 func (c *proxmox) removeImages(ctx context.Context, cluster string, say func(string)) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()

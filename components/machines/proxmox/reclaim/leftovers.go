@@ -14,7 +14,7 @@ import (
 )
 
 // Leftovers are what is left on Proxmox VE of a cluster that is destroyed: VMs that interrupted runs have left, and images. They are the
-// spec of `slipway-probe leftovers`. The run of a destroy reads the spec of the last `up`, so a key can be added, and none can be removed.
+// spec of `slipway-probe leftovers`. `destroy` reads the spec of the last run of `up`, so a key can be added, and none can be removed.
 type Leftovers struct {
 	API      API     `json:"api"`                // required
 	VMs      []VM    `json:"vms,omitempty"`      // all VMs of the cluster
@@ -37,8 +37,8 @@ func (l *Leftovers) Validate() error {
 	return probe.Required("api.endpoint", l.API.Endpoint, "give the URL of the Proxmox VE API")
 }
 
-// Remove removes the leftovers that the spec names. It removes only VMs that Reclaim would remove, and says which others it keeps: they may
-// hold data, so that a person must look. A VM that has another name or description belongs to somebody else.
+// Remove removes the leftovers that the spec names. It removes only VMs that Reclaim would remove, and names the others, which may hold
+// data: a person must look. A VM with another name or description is not Slipway's.
 func Remove(ctx context.Context, leftovers *Leftovers, say func(string)) error {
 	pve, err := leftovers.API.open(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func removeLeftoverVMs(ctx context.Context, pve host, vms []VM, say func(string)
 	return errors.Join(problems...)
 }
 
-// removeLeftover removes a leftover, and says what it has done with it.
+// removeLeftover removes a leftover, and says what it has done.
 func (v VM) removeLeftover(ctx context.Context, pve host) (said string, err error) {
 	found, err := v.awaitUnlocked(ctx, pve)
 	if err != nil || found == nil || !v.matches(found) {
@@ -88,8 +88,8 @@ func (v VM) removeLeftover(ctx context.Context, pve host) (said string, err erro
 	return fmt.Sprintf("removed VM %d (%s) on Proxmox node %s, which an interrupted run has left", v.ID, v.Name, found.node), nil
 }
 
-// StopDownload stops downloads of an image that an interrupted run has begun and Proxmox VE goes on with. One that ended between the
-// provider's look for the file and its own download would make that fail.
+// StopDownload stops downloads of an image that an interrupted run has begun and Proxmox VE goes on with. A download that ended after the
+// provider had looked for the file would make the provider's own download fail.
 func StopDownload(ctx context.Context, api API, image Image) error {
 	pve, err := api.open(ctx)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// waits are the options of a VM that wait until it was off, of those that the program declares. Others may wait for as long as whoever has
-// changed them likes.
+// waits are the options of a VM that wait until the VM was off, as far as the program declares them. Options that somebody else has changed
+// may wait.
 var waits = regexp.MustCompile(`^(agent|balloon|cores|cpu|machine|memory|numa|scsihw|sockets|(net|scsi)\d+)$`)
 
-// Power reports whether a VM is off, and which of its options have a change that waits until the VM was off: an update that failed half-way
-// leaves them, and Proxmox VE shows them as if they were in effect. A VM that does not exist is an error.
+// Power reports whether a VM is off, and which changes of its options wait until the VM was off: an update that failed half-way leaves such
+// changes, and Proxmox VE shows them as if they were in effect. A VM that does not exist is an error.
 func Power(ctx context.Context, api API, id int) (off bool, waiting []string, err error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ const (
 	restartTimeout = rebootTimeout + DefaultTimeout
 )
 
-// Restart shuts a VM down and starts it, or starts one that is off, and waits until it runs. Proxmox VE ends the task of a reboot when the
+// Restart shuts a VM down, unless it is off, starts it, and waits until it runs. Proxmox VE ends the task of a reboot when the
 // VM is off, and starts it afterwards.
 func Restart(ctx context.Context, api API, id int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, restartTimeout, fmt.Errorf("gave up after %s", restartTimeout))

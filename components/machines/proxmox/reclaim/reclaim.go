@@ -1,12 +1,11 @@
 // Package reclaim removes the VM that an interrupted run has left on Proxmox VE, so that the next run can create it.
 //
-// A run that is killed while it creates a VM leaves a VM that is in no state. Every later run would fail, because the VM id is
-// taken. Reclaim removes such a VM only if no data can be lost: its name, node and description are those of the declared VM,
-// Talos on it is in maintenance mode, and no disk has Talos installed, so that it never had a configuration. Any other VM is
-// refused with a remedy. Check does the same for all VMs of a new cluster at once, and changes nothing. Remove removes
-// such VMs, and all images, of a cluster that is destroyed. Eject prepares a VM for its
-// migration, Reset resets one, and Power and Restart look after one that a failed update has left half changed. The package imports no
-// Pulumi.
+// A run that is killed while it creates a VM leaves a VM that no state contains. Every later run would fail, because the VM id is
+// taken. Reclaim removes such a VM only if no data can be lost: it has the name, Proxmox node and description of the declared VM, its Talos
+// is in maintenance mode, and no disk has Talos installed, so it never had a configuration. Any other VM is refused with a remedy. Check
+// does the same for all VMs of a new cluster at once, and changes nothing. Remove removes such VMs, and all images, of a cluster that is
+// destroyed. Eject prepares a VM for its migration, Reset resets a VM, and Power and Restart repair a VM that a failed update has left half
+// changed. The package imports no Pulumi.
 package reclaim
 
 import (
@@ -67,8 +66,8 @@ func freeID(ctx context.Context, pve host, vm VM) error {
 	return vm.deleteUnconfigured(ctx, pve, found)
 }
 
-// deleteUnconfigured deletes the VM once it was seen in maintenance mode without a Talos on its disks. For that it must run, so it is
-// started. If it is not deleted, one that was off is shut down again: somebody may keep it, for its data.
+// deleteUnconfigured deletes the VM once it was seen in maintenance mode without a Talos on its disks. A VM that is off is started first,
+// and shut down again if it is not deleted: somebody may keep it, for its data.
 func (v VM) deleteUnconfigured(ctx context.Context, pve host, found *machine) (err error) {
 	started, err := v.start(ctx, pve, found)
 	if started {
@@ -144,7 +143,7 @@ func (v VM) awaitMaintenance(ctx context.Context, pve host, found *machine) erro
 // errMayHoldData means that a VM stays.
 var errMayHoldData = errors.New("it may hold data")
 
-// unknown refuses a VM that looks like the declared one, and may be that of another checkout or of a lost state.
+// unknown refuses a VM that looks like the declared one, and may belong to another checkout or a lost state.
 func (v VM) unknown(found *machine, why error) error {
 	return fmt.Errorf("VM %d (%s) on Proxmox node %s is not in this stack's state, and was not seen in Talos's maintenance mode: "+
 		"%w; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, found.node, errMayHoldData, why)

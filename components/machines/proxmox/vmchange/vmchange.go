@@ -1,7 +1,7 @@
 // Package vmchange knows what the Proxmox provider does when an input of a VM changes. It imports no Pulumi.
 //
-// The lists are those of the provider's update (bpg/terraform-provider-proxmox v0.95.0, proxmoxtf/resource/vm: vmUpdate, and what it
-// replaces), by the inputs' names in Pulumi. Everything else is changed while the VM runs: name, description, tags, the image in the CD
+// The lists come from the provider's update (bpg/terraform-provider-proxmox v0.95.0, proxmoxtf/resource/vm: vmUpdate, and its
+// replacements), by the inputs' names in Pulumi. Everything else is changed while the VM runs: name, description, tags, the image in the CD
 // drive, and the Proxmox node, to which the provider migrates the running VM.
 //
 // With the guest agent, the provider reboots the VM and waits until it runs. Without, it switches the VM off and on again: Talos does not
@@ -15,8 +15,8 @@ import (
 )
 
 // rebooting are the inputs for whose change a node takes its turn: the provider reboots the VM. Some changes of them reboot nothing:
-//   - of a network card, which is changed in the running VM: pods may lose their connections, and the node stays away if the bridge or the
-//     VLAN is a wrong one;
+//   - of a network card, which is changed in the running VM: pods may lose their connections, and with a wrong bridge or VLAN the node
+//     stays away;
 //   - of a disk, which is made bigger or added in the running VM. Another datastore of a disk shuts the VM down and starts it, and so does
 //     one of the cloud-init drive. A disk that is missing stays in the VM.
 //
@@ -102,8 +102,8 @@ func declared(value any) any {
 // defaults is the key under which Pulumi lists the properties of an object that the plugin has filled in.
 const defaults = "__defaults"
 
-// equalIn compares a property of two objects. One that a plugin has filled in and another release of it has not is equal: the program has
-// declared nothing, and the provider keeps what the VM has.
+// equalIn compares a property of two objects. A default that one release of a plugin has filled in and another has not is equal: the
+// program has declared nothing, and the provider keeps what the VM has.
 func equalIn(before, after map[string]any, property string) bool {
 	isDefault := func(object map[string]any) bool {
 		list, _ := object[defaults].([]any)
