@@ -31,7 +31,7 @@ func deploy(ctx *pulumi.Context) error {
 	return stacks.Deploy(ctx)
 }
 
-// namesBinary reports whether the project in a folder has runtime.options.binary. That is part of Git, so that all who run a stack write the
+// namesBinary reports whether the project in a folder has runtime.options.binary. That is part of Git, so all users of a stack write the
 // same commands into its state.
 func namesBinary(folder string) (bool, error) {
 	path, err := workspace.DetectProjectPathFrom(folder)
@@ -46,7 +46,7 @@ func namesBinary(folder string) (bool, error) {
 }
 
 // checkInstalled returns an error unless the commands, which run in the folder, would find the running binary: another version may not
-// understand what this one asks.
+// understand this one.
 func checkInstalled(folder string) error {
 	running, err := os.Executable()
 	if err != nil {

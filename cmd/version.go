@@ -25,7 +25,8 @@ func ownVersion() string {
 	return versionOf(released, info)
 }
 
-// versionOf returns the version of a build: the released one, or else that of this module, which is the program's or one that it requires.
+// versionOf returns the version of a build: the released version, or else the version of this module, which is the program's or is required
+// by it.
 func versionOf(released string, info *debug.BuildInfo) string {
 	const fromSource = "(devel)"
 	if released != "" || info == nil {

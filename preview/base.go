@@ -9,7 +9,7 @@ import (
 type base struct {
 	commit string
 	name   string // for people: what was asked for, and the commit
-	note   string // why it is not what was asked for, or what that means; "" if it is
+	note   string // why it is another commit than asked for, or what the difference means; "" if it is the same
 }
 
 // findBase returns the commit that a revision and the change both come from: what the revision has got since is none of the change. Without

@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return fine
 }
 
-// makeReport compares, and writes the result. That of a former run is removed first, because nobody must take it for this one's.
+// makeReport compares, and writes the result. An earlier run's is removed first: nobody must take it for this run's.
 func makeReport(ctx context.Context, o options, log io.Writer) (result report.Report, err error) {
 	if o.fetch && len(o.charts) == 0 {
 		return result, errors.New("-fetch: it needs a folder for the charts; name one with -charts (make preview CHARTS=FOLDER)")
@@ -183,7 +183,7 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 
 // runs are the runs of the programs, and what they need.
 type runs struct {
-	secrets, others config.Placeholders // two sets, so that what depends on a secret differs between a run and the one on the state
+	secrets, others config.Placeholders // two sets: what depends on a secret then differs between a run and the run on the state
 	states          map[string]*program.State
 }
 
@@ -216,7 +216,7 @@ func (r runs) run(ctx context.Context, project *program.Project, stack *checkout
 	}
 }
 
-// useCharts takes the charts of a stack from its programs, if those of both sides ran: what is known without them lacks some values.
+// useCharts takes the charts of a stack from its programs, if both sides' programs ran: without them, some values are missing.
 func useCharts(both [][]checkout.Stack) {
 	ran := map[string]int{}
 	for _, stacks := range both {
@@ -236,7 +236,7 @@ func useCharts(both [][]checkout.Stack) {
 }
 
 // prepare builds the program of a side. Without one, it returns what takes the place of the outcome: a change that does not compile has
-// problems; of the base, which the change may fix, it is only said.
+// problems; a base that does not compile, which the change may fix, has a remark.
 func prepare(
 	ctx context.Context, o options, side, checkout string, secrets config.Placeholders, log io.Writer,
 ) (project *program.Project, unrun report.Program, err error) {

@@ -192,8 +192,8 @@ func (f *stackFile) checkTree(problems io.Writer) (cluster.Problems, int) {
 	return advice, valid
 }
 
-// compare compares stacks that are valid by themselves, each with those that it names and with those before it, and reports whether none
-// conflicts with another.
+// compare compares valid stacks, each with the stacks that it names and with earlier stacks, and reports whether none conflicts with
+// another.
 func compare(files []*stackFile, problems io.Writer) bool {
 	stacks := make([]*cluster.Cluster, len(files))
 	for i, file := range files {
@@ -225,8 +225,8 @@ func applied(files []*stackFile, own int) (problems cluster.Problems) {
 	return problems
 }
 
-// find returns the path of a stack's file: the argument itself if it is a path, or else the file of the stack with that name in
-// this folder or the nearest one above that has it.
+// find returns the path of a stack's file: the argument if it is a path, or else the file of the stack with that name, in this folder or
+// the nearest above.
 func find(stack string) (string, error) {
 	if strings.ContainsRune(stack, filepath.Separator) || filepath.Ext(stack) == ".yaml" || filepath.Ext(stack) == ".yml" {
 		return filepath.Clean(stack), nil
@@ -242,7 +242,7 @@ func find(stack string) (string, error) {
 	return paths[0], nil
 }
 
-// findAll returns the paths of all stack files of this folder, or of the nearest one above that has any.
+// findAll returns the paths of all stack files of this folder, or of the nearest folder above with stack files.
 func findAll() ([]string, error) {
 	paths, err := upwards("Pulumi.*.yaml", "Pulumi.*.yml")
 	if err == nil && len(paths) == 0 {
@@ -251,7 +251,7 @@ func findAll() ([]string, error) {
 	return paths, err
 }
 
-// upwards returns the files of this folder that match a pattern, or of the nearest folder above that has any.
+// upwards returns the files that match a pattern, of this folder or the nearest folder above with such files.
 func upwards(patterns ...string) ([]string, error) {
 	here, err := filepath.Abs(".")
 	if err != nil {

@@ -40,8 +40,8 @@ var answers = []answer{
 	{"git", "https://github.com/OWNER/REPOSITORY.git", "`URL` of the repository that Flux reads"},
 }
 
-// Main writes the repository that args name, and returns the exit code. program is the command line before args, and version
-// that of the binary, which go.mod then requires if it is published.
+// Main writes the repository that args name, and returns the exit code. program is the command line before args, and version the binary's,
+// which go.mod requires if it is published.
 func Main(program, version string, args []string) int {
 	return run(program, version, args, os.Stdout, os.Stderr)
 }

@@ -22,7 +22,7 @@ type observer interface {
 	Answer(context.Context, []health.Result)
 }
 
-// confirmer is an observer that asks again for what it only remembers.
+// confirmer is an observer that asks again for remembered answers.
 type confirmer interface {
 	Confirm(context.Context)
 }

@@ -53,7 +53,7 @@ What is declared comes from --spec: the stack's output %[1]sSpec, which holds no
 
 `
 
-// takesSpec defines --spec, and the text of -h: further flags that are needed, what the subcommand does, and what it does without --spec.
+// takesSpec defines --spec, and the text of -h: further required flags, and what the subcommand does, with and without --spec.
 func (f *waitFlags) takesSpec(needed, does, without string) {
 	f.StringVar(&f.file, "spec", "", "`file` with what is declared, as JSON: the stack's output "+f.call.subcommand+"Spec")
 	f.Usage = func() {

@@ -22,7 +22,7 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// sbomOf returns the modules that a binary contains, as Go has recorded them in it.
+// sbomOf returns the modules that a binary contains, from Go's record in it.
 func sbomOf(binary, version string, at time.Time) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

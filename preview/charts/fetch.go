@@ -35,7 +35,7 @@ const (
 )
 
 // Fetcher fetches archives of charts from their repositories and registries, as `helm pull` does, but without credentials. It is not
-// Helm's own downloader, because that one links kubectl and reads the credentials of the user.
+// Helm's own downloader, which links kubectl and reads the user's credentials.
 type Fetcher struct {
 	Folder string       // where the archives are kept
 	Client *http.Client // nil means http.DefaultClient
@@ -57,7 +57,7 @@ func archiveName(chart report.Chart) string {
 	return path.Base(chart.Chart) + "-" + chart.Version + ".tgz"
 }
 
-// place is the path of a fetched archive. It has the repository in it, so that another repository shows as other manifests.
+// place is the path of a fetched archive. It contains the repository, so another repository shows as other manifests.
 func place(folder string, chart report.Chart) string {
 	source, isOCI := strings.CutPrefix(chart.Chart, ociScheme)
 	if source = path.Dir(source); !isOCI {

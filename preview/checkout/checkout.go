@@ -118,8 +118,8 @@ func (s *Stack) describe(folder string) (err error) {
 	return err
 }
 
-// keys returns all values of a configuration by their paths. Items of a list are named by their names, so that a new one in between does
-// not change the paths of the others.
+// keys returns all values of a configuration by their paths. Items of a list are named by their names: a new item in between does not
+// change the paths of the others.
 func keys(c *cluster.Cluster) (map[string]string, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -271,7 +271,7 @@ func unjoined(err error) []error {
 	return []error{err}
 }
 
-// encrypted returns checksums of what a stack file is encrypted with, and of the ciphertexts in it, by their keys.
+// encrypted returns checksums of a stack file's encryption settings, and of its ciphertexts, by their keys.
 func encrypted(file config.Source) (salt string, secrets map[string]string) {
 	with, ciphertexts := file.Ciphertexts()
 	if with != "" {

@@ -2,8 +2,8 @@
 // stacks' state, nor their secrets, nor anything that the stack files name:
 //
 //   - The backend, PULUMI_HOME and the project file are in a folder of their own. The user's login is not used.
-//   - The stack files are copied. Each secret in them, and each that the stack needs, is a placeholder.
-//   - Providers are not asked about what has an unknown input, such as everything in the cluster.
+//   - The stack files are copied. Each secret in them, and each required secret, is a placeholder.
+//   - Providers are not asked about resources with unknown inputs, such as everything in the cluster.
 //
 // The plugins are those of the machine, or are downloaded there by Pulumi.
 package program
@@ -70,7 +70,7 @@ func (p *Project) backend() string { return filepath.Join(p.folder, "backend") }
 func (p *Project) home() string    { return filepath.Join(p.folder, "home") }
 func (p *Project) binary() string  { return filepath.Join(p.folder, "slipway") }
 
-// linkPlugins makes Pulumi use the plugins that the user has, and keep there what it downloads.
+// linkPlugins makes Pulumi use the user's plugins, and store its downloads there.
 func (p *Project) linkPlugins() error {
 	home := os.Getenv("PULUMI_HOME")
 	if home == "" {
@@ -189,7 +189,7 @@ func failed(what string, err error, out []byte) report.Program {
 	return report.Program{Ran: true, Problems: []report.Problem{{Text: strings.TrimSpace(fmt.Sprintf("%s: %v %s", what, err, tail(out)))}}}
 }
 
-// secretsOf returns the stack file without what is encrypted in it, and the keys of the secrets that are set instead, sorted.
+// secretsOf returns the stack file without its encrypted values, and the keys of the secrets that are set instead, sorted.
 func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (copied []byte, needed []string, err error) {
 	file := map[string]any{}
 	if err := yaml.Unmarshal(stackFile, &file); err != nil {
@@ -217,7 +217,7 @@ func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (copied
 	return copied, needed, err
 }
 
-// run runs a command. Its error output goes to that of this process if it fails only.
+// run runs a command. If it fails, its error output goes to this process's.
 func (p *Project) run(ctx context.Context, folder string, argv ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	command.Dir, command.Env = folder, p.env
@@ -319,7 +319,7 @@ func parse(out []byte, checkout string) (report.Program, error) {
 		})
 	}
 	if len(published) > 0 {
-		// They name what the stack assumes of others, which is in the secret input of its gates.
+		// They name what the stack assumes of other stacks, which is in the secret input of its gates.
 		urns = append(urns, typeStack+"::outputs")
 		outcome.Resources = append(outcome.Resources, report.Resource{Type: typeStack, Name: "outputs", Inputs: published})
 	}

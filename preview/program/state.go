@@ -106,9 +106,9 @@ func ofURN(urn string) (stack, project string, found bool) {
 	return parts[0], parts[1], true
 }
 
-// withoutSecrets replaces the secrets of a resource in the state, so that no key is needed to read it, and so that nothing uses them.
+// withoutSecrets replaces the secrets of a resource in the state: no key is needed to read it, and nothing uses the secrets.
 //
-//   - An output becomes unknown: what the program makes of it is unknown, too, and not a value that a provider could take for a real one.
+//   - An output becomes unknown, and so does everything that the program makes of it: no provider can take it for a real value.
 //   - An input of a provider becomes unknown: Pulumi then does not configure it, and asks it nothing. So nobody connects to the cluster.
 //   - Every other input becomes a secret text. It is not compared.
 func withoutSecrets(resource map[string]any) {
@@ -149,7 +149,7 @@ func replaced(value, by any) any {
 }
 
 // OnState runs the program for one stack of the checkout on a copy of the stack's state. It comes after Preview of the same stack, whose
-// backend it uses. secrets are the placeholders for this run: others than those of Preview, so that what depends on a secret differs.
+// backend it uses. secrets are the placeholders for this run. They are not Preview's: what depends on a secret then differs.
 func (p *Project) OnState(
 	ctx context.Context, declared *cluster.Cluster, stackFile []byte, state *State, secrets config.Placeholders,
 ) report.Program {

@@ -34,8 +34,8 @@ func (r *StackReport) steps() []Step {
 	return all
 }
 
-// declaredAnew reports whether what is declared for a component changes: the section of the stack file with its name, or what is listed
-// here. It is for programs that were not compared.
+// declaredAnew reports whether a component's declaration changes: the section of the stack file with its name, or what is listed here. It
+// is for programs that were not compared.
 func (r *StackReport) declaredAnew(component string) bool {
 	section := func(name string) bool {
 		return slices.ContainsFunc(r.Keys, func(change Change) bool { return strings.HasPrefix(change.Path+".", name+".") })

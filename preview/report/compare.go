@@ -43,7 +43,7 @@ type StackReport struct {
 	Steps          []Step          `json:"steps,omitempty"`
 	Existing       *Existing       `json:"existing,omitempty"` // only with the stack's state
 
-	talos   string            // version that the machines run when they get their configurations
+	talos   string            // version of the machines when they get their configurations
 	effects map[string]effect // of the changed configurations, by the names of the machines
 }
 

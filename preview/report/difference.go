@@ -64,7 +64,7 @@ func digits(text string) int {
 }
 
 // Lines writes a tree of maps, lists and scalars as lines PATH = VALUE, in the order of the keys. Each line of a text with several has the
-// path before it, so that a difference shows single lines of it.
+// path before it, so a difference shows single lines.
 func Lines(tree any) []string {
 	var lines []string
 	var walk func(path string, value any)
@@ -112,7 +112,7 @@ func below(path, key string) string {
 	return cluster.KeyPath(path, key)
 }
 
-// shown writes a text so that its end and control characters in it can be seen.
+// shown writes a text with visible end and control characters.
 func shown(text string) string {
 	if text == "" || text != strings.TrimSpace(text) || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 		return strconv.Quote(text)

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// Operation is what a program does to a resource of the state, or one that it adds.
+// Operation is what a program does to a resource of the state, or to a new one.
 type Operation struct {
 	Op      string // as Pulumi names it: create, update, replace, delete, same
 	Type    string // token
 	Name    string
 	Protect bool           // in the state, and in the program if that has the resource: Pulumi refuses to delete or to replace it
 	Before  map[string]any // inputs in the state; secrets are hidden
-	After   map[string]any // inputs that the program registers; secrets are hidden, and what is known only after an up has a stand-in
+	After   map[string]any // inputs that the program registers; secrets are hidden, and what is known only after a run has a stand-in
 	Because []string       // inputs for which the provider replaces the resource; none if another resource is the cause
 }
 
-// Existing is what an up would do to what exists, as far as the stack's state says what exists.
+// Existing is what a run would do to the existing resources, by the stack's state.
 type Existing struct {
 	Of         string            `json:"of"`                   // time of the state
 	Operations []OperationReport `json:"operations,omitempty"` // those of the change alone; what destroys comes first
-	OfBase     []OperationReport `json:"ofBase,omitempty"`     // those that an up of the base would do, too
-	Unknown    []string          `json:"unknown,omitempty"`    // resources for which only an up knows whether they change
+	OfBase     []OperationReport `json:"ofBase,omitempty"`     // those that a run of the base would do, too
+	Unknown    []string          `json:"unknown,omitempty"`    // resources for which only a run knows whether they change
 	Same       int               `json:"same"`                 // number of resources that stay as they are
 }
 
@@ -74,7 +74,7 @@ func compareExisting(before, after *Stack) *Existing {
 	return e
 }
 
-// knownOperations returns the operations of a program on a state, the resources for which only an up knows whether they change, and the
+// knownOperations returns the operations of a program on a state, the resources of which only a run knows whether they change, and the
 // number of resources that stay. empty is the same program on an empty backend, with other placeholders for the secrets.
 func knownOperations(program, empty Program) (operations []OperationReport, unknown []string, same int) {
 	registered := byTitle(empty)
@@ -104,7 +104,7 @@ func knownOperations(program, empty Program) (operations []OperationReport, unkn
 	return operations, unknown, same
 }
 
-// knownOp returns what an operation is by the lines that differ, which are of what can be compared; "" if none of them is a reason for it.
+// knownOp returns the kind of an operation by the comparable lines that differ; "" if none is a reason for it.
 func (o Operation) knownOp(lines []string) string {
 	reason := slices.ContainsFunc(inputs(lines), func(input string) bool {
 		return slices.ContainsFunc(o.Because, func(key string) bool { return inputOf(key) == input })
@@ -120,8 +120,8 @@ func (o Operation) knownOp(lines []string) string {
 	return ""
 }
 
-// withoutDefaults returns the inputs in the state without what the provider has added to those of the program: the provider of the cluster
-// is not configured here, so it does not add them to those of the program now.
+// withoutDefaults returns the inputs in the state without the provider's additions: the provider of the cluster is not configured here, so
+// it adds nothing to the program's inputs.
 func withoutDefaults(o Operation) any {
 	was := tree(o.Before)
 	if !strings.HasPrefix(o.Type, "kubernetes:") {
@@ -176,8 +176,7 @@ func tree(inputs map[string]any) any {
 }
 
 // comparableOf returns the inputs of a resource in the state and in the program, without what cannot be compared: secrets, what is known
-// only after an up, and what another run of the program with other secrets registers otherwise. other are the inputs in that run; nil
-// without.
+// only after a run, and what differs in other, the inputs in another run of the program with other secrets; nil without.
 func comparableOf(was, is, other any) (any, any) {
 	if !known(was) || !known(is) {
 		return nil, nil
@@ -227,14 +226,14 @@ func comparableOf(was, is, other any) (any, any) {
 	return was, is
 }
 
-// known reports whether a value is neither a secret nor known only after an up. A text with several lines is known if only some of its
+// known reports whether a value is neither a secret nor known only after a run. A text with several lines is known if only some of its
 // lines are not.
 func known(value any) bool {
 	text, is := value.(string)
 	return !is || text != Hidden && (!strings.Contains(text, Later) || strings.Contains(strings.TrimSpace(text), "\n"))
 }
 
-// existingDangers names what an up would destroy that exists.
+// existingDangers names what a run would destroy that exists.
 func (r *StackReport) existingDangers() []string {
 	if r.Existing == nil {
 		return nil

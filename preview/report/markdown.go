@@ -301,14 +301,14 @@ func indented(difference []string) []string {
 	return lines
 }
 
-// existing writes what an up would do to what exists.
+// existing writes what a run would do to what exists.
 func (w *writer) existing(e *Existing) {
 	if e == nil {
 		return
 	}
 	w.line("\n**On what exists, by the state of %s**: %s.", code(e.Of), e.summary())
 	w.operations("What this change does to what exists", e.Operations)
-	w.operations("What an `up` of the base would do, too, because it is not what was brought up last", e.OfBase)
+	w.operations("What a run of the base would do, too, because it is not what was brought up last", e.OfBase)
 }
 
 func (e *Existing) summary() string {
@@ -328,10 +328,10 @@ func (e *Existing) summary() string {
 		parts = []string{"this change does nothing to it that can be seen"}
 	}
 	if len(e.OfBase) > 0 {
-		parts = append(parts, fmt.Sprintf("%d that an `up` of the base would touch, too", len(e.OfBase)))
+		parts = append(parts, fmt.Sprintf("%d that a run of the base would touch, too", len(e.OfBase)))
 	}
 	if len(e.Unknown) > 0 {
-		parts = append(parts, fmt.Sprintf("%d for which only an `up` knows, because it depends on secrets", len(e.Unknown)))
+		parts = append(parts, fmt.Sprintf("%d for which only a run knows, because it depends on secrets", len(e.Unknown)))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("%d stay as they are", e.Same)), "; ")
 }

@@ -78,8 +78,8 @@ func compareResources(before, after Program) Resources {
 	return r
 }
 
-// withoutMissing leaves out the texts that are empty on one side and known only after an up on the other: the Proxmox provider names an
-// output such as the UUID of a new VM as unknown in one preview, and not at all in another.
+// withoutMissing leaves out texts that are empty on one side and known only after a run on the other: the Proxmox provider names an output
+// such as the UUID of a new VM as unknown in one preview, and not at all in another.
 func withoutMissing(was, is any) (any, any) {
 	switch old := was.(type) {
 	case map[string]any:

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
 )
 
-// restarts returns what restarts, as sentences, in the order in which an up does it: that in which the resources depend on each other in
-// components/talos (TalosCluster) and stacks (deploy). Workers that join after the gate come after Cilium.
+// restarts returns what restarts, as sentences, in the order of a run, in which the resources depend on each other in components/talos
+// (TalosCluster) and stacks (deploy). Workers that join after the gate come after Cilium.
 func (r *StackReport) restarts(before, after *Stack) []string {
 	up := r.upgrade(before, after)
 	joining := func(name string) bool {

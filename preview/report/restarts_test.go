@@ -35,7 +35,7 @@ func side(changes ...func(*Stack)) Side {
 	})
 }
 
-// everything changes what each step of an up restarts.
+// everything changes what each step of a run restarts.
 func everything(s *Stack) {
 	s.Keys["lifecycle.certificateAuthorities.kubernetes"] = "2"
 	s.Keys["talos.version"], s.Keys["kubernetes.version"] = "v1.12.8", "v1.35.9"
@@ -183,7 +183,7 @@ func TestRestarts_ImagesOfTheUpgradeRestartNothingMore(t *testing.T) {
 		"Talos takes over the changed configuration of `cp-1` without a reboot")
 }
 
-// The versions are compared after new VMs and before everything else. Flux waits for no up.
+// The versions are compared after new VMs and before everything else. Flux waits for no run.
 func TestRestarts_EndWhereUpRefusesTheVersions(t *testing.T) {
 	for name, test := range map[string]struct {
 		key, version string

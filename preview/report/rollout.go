@@ -29,8 +29,8 @@ func (r *StackReport) rollouts() (network, services, flux []string) {
 	return network, services, flux
 }
 
-// rollout says who upgrades a Helm release. While Flux owns it, up ignores what changes in it (components/internal/helm). A change of the owner alone
-// restarts nothing.
+// rollout says who upgrades a Helm release. While Flux owns it, `up` ignores its changes (components/internal/helm). A change of the owner
+// alone restarts nothing.
 func (c ChartChange) rollout() string {
 	name, restarts := code(c.Name), ""
 	if c.Name == cilium {

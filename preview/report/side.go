@@ -1,4 +1,4 @@
-// Package report compares what two checkouts declare of their stacks, and writes what would change: Markdown for the comment of a pull
+// Package report compares what two checkouts declare of their stacks, and writes the changes: Markdown for the comment of a pull
 // request, JSON, and annotations of lines. It reads no file, runs nothing, and knows no secret.
 package report
 
@@ -7,7 +7,7 @@ import "slices"
 // Hidden stands for a value that must not be displayed.
 const Hidden = "[secret]"
 
-// Later stands for a value that is known only after an up.
+// Later stands for a value that is known only after a run.
 const Later = "[known after up]"
 
 // Side is one of the two checkouts that are compared.
@@ -59,7 +59,7 @@ type Machine struct {
 
 // Part is one property of a VM.
 type Part struct {
-	Input string // the input of the VM's resource that it belongs to, such as memory
+	Input string // its input of the VM's resource, such as memory
 	Name  string // for people
 	Value string
 }
@@ -96,9 +96,9 @@ type Program struct {
 type Resource struct {
 	Type    string // token, such as proxmoxve:VM/virtualMachine:VirtualMachine
 	Name    string
-	Root    string // name of the component at the top that it belongs to; its own if it is that component
+	Root    string // name of its component at the top, which may be the resource itself
 	Protect bool
-	Inputs  map[string]any // secrets are hidden, and what is known only after an up has a stand-in
+	Inputs  map[string]any // secrets are hidden, and what is known only after a run has a stand-in
 }
 
 // Find returns the stack of that name, or nil.
