@@ -21,10 +21,10 @@ const (
 	trailer         = "STREAMING-UNSIGNED-PAYLOAD-TRAILER" // in chunks, with a checksum after the last one
 )
 
-// checksumHeader begins the names of the headers with checksums. Of their algorithms, the lab knows the one that clients take by default.
+// checksumHeader begins the names of the headers with checksums. The lab knows only the clients' default algorithm.
 const checksumHeader = "X-Amz-Checksum-"
 
-// payload reads the body of a request that is allowed, and compares it with the checksums that came with it.
+// payload reads the body of an allowed request, and compares it with the request's checksums.
 func payload(r *http.Request) ([]byte, *failure) {
 	content, err := io.ReadAll(r.Body)
 	if err != nil || r.ContentLength >= 0 && int64(len(content)) != r.ContentLength {

@@ -129,7 +129,7 @@ func canonicalQuery(query url.Values) string {
 	return strings.Join(parts, "&")
 }
 
-// escape encodes every byte but those that RFC 3986 does not reserve, and slashes if they are to be kept.
+// escape encodes every byte except RFC 3986's unreserved characters, and slashes if they are to be kept.
 func escape(text string, slashes bool) string {
 	out := strings.Builder{}
 	for _, b := range []byte(text) {

@@ -146,7 +146,7 @@ func (c *Cluster) StartManager(name string) (stop func()) {
 	return c.stop(func() { delete(c.managers, name) })
 }
 
-// CreateOSD makes an OSD on a host's disk, unless that disk has one, and returns its number.
+// CreateOSD makes an OSD on a host's disk, unless the disk has one, and returns the OSD's number.
 func (c *Cluster) CreateOSD(host, device string) int {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
@@ -307,7 +307,7 @@ func (c *Cluster) SetPool(name string, size int) {
 	pool.Size = size
 }
 
-// RemovePool removes a pool. It returns the number of its images, and removes it only if there is none.
+// RemovePool removes a pool. It returns the number of the pool's images, and removes only an empty pool.
 func (c *Cluster) RemovePool(name string) int {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()

@@ -56,8 +56,7 @@ func (c *Cluster) SetVersion(v Version) {
 	c.version = v
 }
 
-// RotateDaemonKeys gives the daemons and client.admin new keys, of the type that the release makes by itself, unless that was done for the
-// generation.
+// RotateDaemonKeys gives the daemons and client.admin new keys, of the release's default type, once for each generation.
 func (c *Cluster) RotateDaemonKeys(generation int64) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()

@@ -15,7 +15,7 @@ type Session struct {
 	user    string
 }
 
-// Connect connects to the cluster that has one of the monitors, as a user such as client.admin. Like librados, it tries for as long as no
+// Connect connects to the cluster of one of the monitors, as a user such as client.admin. Like librados, it tries for as long as no
 // monitor answers, or the monitors have no quorum: until ctx ends.
 func (w *World) Connect(ctx context.Context, monitors []string, user, key string) (*Session, error) {
 	for {
@@ -105,7 +105,7 @@ func (s *Session) use(ctx context.Context, name string, f func(*Pool) error) err
 	}
 }
 
-// CreateImage makes an image for a name, or finds the one that was made for it. It returns the image's name and the pool's number.
+// CreateImage makes the image of a name, or finds it. It returns the image's name and the pool's number.
 func (s *Session) CreateImage(ctx context.Context, pool, request, prefix string, bytes int64) (image string, id int, err error) {
 	err = s.use(ctx, pool, func(p *Pool) error {
 		id = p.ID

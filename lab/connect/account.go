@@ -1,10 +1,10 @@
 // Package connect simulates 1Password Connect: the account at 1Password that a Connect server synchronises from, and the
 // REST API of the server. Package workload starts a server when the pods of a Connect Deployment run.
 //
-// Credentials and tokens have the real forms. The server accepts those of its account only: credentials of version 2,
-// tokens that the account has signed, that have not expired, and that name the vault. Vaults and items are those of a file,
-// which is read again for each request. Not modelled: 1Password's encryption, sections and types of fields, files, changes of
-// parts of an item, activity, metrics, TLS, and a synchronisation that takes time.
+// Credentials and tokens have the real forms. The server accepts only its own account's: credentials of version 2, and tokens that the
+// account has signed, that have not expired, and that name the vault. Vaults and items are those of a file, which is read again for each
+// request. Not modelled: 1Password's encryption, sections and types of fields, files, changes of parts of an item, activity, metrics, TLS,
+// and a synchronisation that takes time.
 package connect
 
 import (
@@ -235,7 +235,7 @@ func LoadCredentials(session string) ([]byte, error) {
 	return content, nil
 }
 
-// claims are those claims of an access token that the server looks at, and some that real ones have.
+// claims are the claims of an access token that the server looks at, and some more of a real token.
 type claims struct {
 	Account  string   `json:"1password.com/auuid"`
 	Token    string   `json:"1password.com/token"`
@@ -255,7 +255,7 @@ type grant struct {
 	Access int    `json:"a"`
 }
 
-// readAccess is the access of a token that reads, and writeAccess what one has that writes, too.
+// readAccess is the access of a token that reads, writeAccess of a token that writes, too.
 const readAccess, writeAccess = 48, 64
 
 // Token returns an access token that reads the vaults with these names. The zero time means that it never expires.
@@ -334,8 +334,8 @@ func (c claims) mayWrite(vault string) bool {
 	return slices.ContainsFunc(c.Vaults, func(g grant) bool { return (g.Vault == vault || g.Vault == "*") && g.Access&writeAccess != 0 })
 }
 
-// ID returns an id in the form of 1Password's: 26 lower-case letters and digits. It depends on the names only, so that a
-// vault or an item keeps its id.
+// ID returns an id in the form of 1Password's: 26 lower-case letters and digits. It depends on the names only: a vault or an item keeps its
+// id.
 func ID(names ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:26]

@@ -73,7 +73,7 @@ func (s *Server) SyncHandler() http.Handler {
 
 func heartbeat(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ".") }
 
-// health answers as a server does that has its credentials: it is healthy, also before the first token unlocks the data.
+// health answers like a server with credentials, which is healthy also before the first token unlocks the data.
 func (s *Server) health(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		sync := "TOKEN_NEEDED"

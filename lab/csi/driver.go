@@ -24,12 +24,12 @@ import (
 	"github.com/slipway-platform/slipway/lab/ceph"
 )
 
-// Driver is a run of the driver in one container: that of the provisioner, or that of a node.
+// Driver is a run of the driver in one container: the provisioner's, or a node's.
 type Driver struct {
 	Name    string // such as rook-ceph.rbd.csi.ceph.com
 	Version string
 	Cluster string // the Kubernetes cluster in which it runs
-	Node    string // the node, whose name is its id; its services are those of a node unless Controller is set
+	Node    string // the node, whose name is its id; the driver has a node's services unless Controller is set
 	// Controller says that the driver serves the provisioner's pod.
 	Controller bool
 	Ceph       *ceph.World

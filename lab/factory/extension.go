@@ -2,9 +2,8 @@ package factory
 
 import "slices"
 
-// official are the extensions that the lab's factory offers, for every version: those that a Proxmox cluster is likely
-// to use, and those with an alias. As at the public factory, a schematic with another extension is accepted, but its
-// image is refused.
+// official are the extensions that the lab's factory offers, for every version: extensions that a Proxmox cluster is likely to use, and
+// extensions with an alias. As at the public factory, a schematic with another extension is accepted, but its image is refused.
 var official = []string{
 	"siderolabs/amd-ucode",
 	"siderolabs/amdgpu",

@@ -49,8 +49,7 @@ func (f *Factory) Schematic(id string) (Schematic, bool) {
 	return s, ok
 }
 
-// Extensions returns the extensions in the images of the schematic with this id, if it was posted and its images can be
-// built.
+// Extensions returns the extensions in the images of the schematic with this id, if the schematic was posted and can be built.
 func (f *Factory) Extensions(id string) ([]string, bool) {
 	s, ok := f.Schematic(id)
 	if !ok {

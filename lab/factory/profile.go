@@ -40,7 +40,7 @@ func parsePath(path string) (profile, error) {
 	return p, nil
 }
 
-// platforms are those that Talos 1.12 and 1.13 know; 1.14 has one more, alibabacloud. The factory fails when it builds an
+// platforms are the platforms of Talos 1.12 and 1.13; 1.14 has one more, alibabacloud. The factory fails when it builds an
 // image for another one.
 var platforms = []string{
 	"akamai", "aws", "azure", "cloudstack", "digital-ocean", "equinixMetal", "exoscale", "gcp", "hcloud", "metal", "nocloud", "opennebula",

@@ -17,8 +17,7 @@ const (
 )
 
 // Flapping tells whether f, a flapping fault, breaks a target now, and how long this phase still lasts. started is when
-// the target started. The first phase is the broken one, so that the fault shows at once, also at a target that starts
-// while f is on.
+// the target started. The first phase is broken, so the fault shows at once, also at a target that starts while f is on.
 func (f Fault) Flapping(started time.Time) (broken bool, left time.Duration) {
 	return f.phase(min(time.Since(f.since), time.Since(started)))
 }

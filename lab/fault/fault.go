@@ -69,7 +69,7 @@ func (s *Set) Clear() {
 	s.notify()
 }
 
-// Active returns the fault of this kind whose target is one of names, or part of one where the kind is described so.
+// Active returns the fault of this kind whose target is one of names, or part of a name if the kind says so.
 // A nil set has no faults.
 func (s *Set) Active(kind Kind, names ...string) (Fault, bool) {
 	if s == nil {

@@ -128,7 +128,7 @@ var Kinds = []Description{
 			"as if somebody had edited it; " +
 			"`--detail` gives the address; default: the configured one with `EE` as fifth byte. The node keeps the address from cloud-init, " +
 			"but lacks what its configuration selects by MAC address, for example the virtual IP",
-		WhenOff: "the next `up` sees the difference and corrects it; by hand: write `net0`, reboot the VM",
+		WhenOff: "the next run sees the difference and corrects it; by hand: write `net0`, reboot the VM",
 	},
 
 	{

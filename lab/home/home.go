@@ -30,9 +30,9 @@ type Settings struct {
 	Talos    string    `json:"talos,omitempty"` // built Talos that the VMs boot in QEMU: name of a tool, or folder; "": simulated nodes
 }
 
-// SourceUser is the user of the lab's registry, AccessKey the access key of its bucket with the tree, and SnapshotKey that of its buckets for
-// snapshots of etcd, which may write only; SnapshotReaderKey may also read. The password and the secret keys are Secrets.GitPassword. An
-// access key is a secret of the stack, so Pulumi masks it wherever it is in the output: it is no common word.
+// SourceUser is the user of the lab's registry, AccessKey the access key of its bucket with the tree, SnapshotKey the write-only key of its
+// buckets for snapshots of etcd, and SnapshotReaderKey the key that may also read them. The password and the secret keys are
+// Secrets.GitPassword. An access key is a secret of the stack, so Pulumi masks it wherever it is in the output: it is no common word.
 const (
 	SourceUser        = "flux"
 	AccessKey         = "LABACCESSKEYOFBUCKET"

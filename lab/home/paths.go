@@ -30,7 +30,7 @@ func (h *Home) Copied() string { return filepath.Join(h.Dir, "copied") }
 // Backend has Pulumi's state.
 func (h *Home) Backend() string { return filepath.Join(h.Dir, "state") }
 
-// UserState stands for the folder in which a user's programs keep their state: an up keeps snapshots of etcd there.
+// UserState stands for the folder in which a user's programs keep their state: a run keeps snapshots of etcd there.
 func (h *Home) UserState() string { return filepath.Join(h.Dir, "user-state") }
 
 // PulumiHome is Pulumi's own folder.

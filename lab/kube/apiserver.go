@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
-// apiServer is a process of the API server. The control planes that run it in the same version with the same flags share it. Guarded by
+// apiServer is a process of the API server. Control planes with the same version and flags share it. Guarded by
 // ControlPlane.mu.
 type apiServer struct {
 	spec    string // version, extraArgs and CAs
@@ -41,8 +41,8 @@ func ProgramVersion(image string) string {
 	return ""
 }
 
-// stamp is the variable of the environment that gives a component its version, because its program may be that of another patch release:
-// see tools/kube.
+// stamp is the environment variable that gives a component its version, because its program may be of another patch release: see
+// tools/kube.
 func stamp(version string) []string {
 	if version == "" {
 		return nil
@@ -113,8 +113,8 @@ func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, erro
 	return s, nil
 }
 
-// apiServerLog is the path of the log of the API server with an address. Each has its own: the last lines of one that does not start are
-// not to be those of another.
+// apiServerLog is the path of the log of the API server with an address. Each has its own log, for the last lines of a server that does not
+// start.
 func (c *ControlPlane) apiServerLog(address netip.Addr) string {
 	name := "kube-apiserver"
 	if first := c.firstAddress(); address != first {
@@ -123,8 +123,8 @@ func (c *ControlPlane) apiServerLog(address netip.Addr) string {
 	return c.logOf(name)
 }
 
-// KubeletError is why a kubelet of a version may not work with the API servers that nodes answer with: it is of a newer minor version than
-// one of them. Kubernetes supports older ones only, but does not look; a kubelet that is too new fails in ways that the lab does not know.
+// KubeletError is why a kubelet of a version may not work with the API servers of the nodes: its minor version is newer than an API
+// server's. Kubernetes supports older kubelets only, but does not check; how a newer kubelet fails is not modelled.
 func (c *ControlPlane) KubeletError(version string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,8 +169,8 @@ func (c *ControlPlane) endUnused() {
 	}
 }
 
-// anyServer is the address of an API server that answers, for the programs of the lab itself: they ask whichever runs, as those of a node
-// do by KubePrism.
+// anyServer is the address of an API server that answers, for the lab's own programs: they ask any that runs, as a node's programs do by
+// KubePrism.
 func (c *ControlPlane) anyServer() (netip.AddrPort, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

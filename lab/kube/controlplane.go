@@ -2,9 +2,9 @@
 // kube-controller-manager and kube-scheduler as processes, with the PKI of a Talos machine configuration.
 //
 // There is one process of each, however many control planes the cluster has, but one API server for each version and
-// set of flags and CAs with which control planes run it. The simulated Talos nodes decide on etcd members, quorum, leaders and the holder of the
-// VIP; they call Prepare, Serve, Manage, ManageTalosAPI, Suspend and Resume. The audit log, extra volumes and resource limits of the static
-// pods are not modelled.
+// set of flags and CAs of the control planes. The simulated Talos nodes decide on etcd members, quorum, leaders and the holder of the VIP;
+// they call Prepare, Serve, Manage, ManageTalosAPI, Suspend and Resume. The audit log, extra volumes and resource limits of the static pods
+// are not modelled.
 package kube
 
 import (
@@ -169,7 +169,7 @@ func (c *ControlPlane) writeFiles() error {
 	return err
 }
 
-// pkiOf returns the PKI of a control plane's configuration, and writes its files if it is a new one. The caller holds the lock.
+// pkiOf returns the PKI of a control plane's configuration, and writes its files if it is new. The caller holds the lock.
 func (c *ControlPlane) pkiOf(cluster config.ClusterConfig) (*pki, error) {
 	key := authority.Checksum(cluster)
 	if p := c.pkis[key]; p != nil {
@@ -322,8 +322,8 @@ func (c *ControlPlane) Server() string {
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // NodeRESTConfig is the client configuration of a node's kubelet, with a certificate of its own: the node authorizer and the admission
-// plugin NodeRestriction recognise it as that node. The kubelet keeps its certificate as long as that is of a CA that the node accepts, and
-// then gets another one, which kube-controller-manager signs. nil: the node accepts the CA of the start.
+// plugin NodeRestriction recognise the node by it. The kubelet keeps its certificate as long as the node accepts its CA, and then gets
+// another one, which kube-controller-manager signs. nil: the node accepts the CA of the start.
 func (c *ControlPlane) NodeRESTConfig(node string, accepted []byte) (*rest.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,8 +33,8 @@ func oneEach(extraArgs map[string][]string) map[string]string {
 // additive are the flags that extraArgs extend instead of replacing, as in Talos.
 var additive = []string{"enable-admission-plugins", "feature-gates", "controllers", "service-cluster-ip-range"}
 
-// merge overwrites the flags with a component's extraArgs. It returns those that it refuses: the lab sets addresses,
-// files and endpoints itself, and files of a Talos node do not exist here.
+// merge overwrites the flags with a component's extraArgs. It returns the refused flags: the lab sets addresses, files and endpoints
+// itself, and files of a Talos node do not exist here.
 func (f flags) merge(extra map[string]string) (refused []string) {
 	for _, k := range slices.Sorted(maps.Keys(extra)) {
 		old, had := f[k]

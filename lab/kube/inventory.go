@@ -63,9 +63,9 @@ func readInventory(ctx context.Context, dyn dynamic.Interface) (inventory, error
 	return keys, err
 }
 
-// createListed creates the objects in order, as Talos does since 1.13: by server-side apply, and with a list of them. An object that exists
-// is only added to the list; one that is in the list is left alone, also when it does not exist any more. As in createAll, an object that
-// is wrong in itself is left out, and any other error ends the round: Talos then empties the list.
+// createListed creates the objects in order, as Talos does since 1.13: by server-side apply, and with a list of them. An existing object is
+// only added to the list; an object in the list is left alone, also if it does not exist any more. As in createAll, an object that is wrong
+// in itself is left out, and any other error ends the round: Talos then empties the list.
 func createListed(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, objects []*unstructured.Unstructured) error {
 	keys, err := readInventory(ctx, dyn)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	schedulerName     = "kube-scheduler"
 )
 
-// Manage makes kube-controller-manager or kube-scheduler run as in this configuration, that of the control plane that leads; with nil, none
-// runs. The process starts anew if its version or its flags change.
+// Manage makes kube-controller-manager or kube-scheduler run as in this configuration, the leading control plane's; with nil, none runs.
+// The process starts anew if its version or its flags change.
 func (c *ControlPlane) Manage(component string, cfg machinery.Provider) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,7 +42,7 @@ type manifests struct {
 	talosAPI bool
 	// downloaded are the contents of manifests by URL, by Talos's id for them, e.g. "99-https://example.com/x.yaml".
 	downloaded map[string][]byte
-	// inventory tells whether Talos keeps a list of what it has applied, as it does since 1.13.
+	// inventory tells whether Talos keeps a list of the applied objects, as it does since 1.13.
 	inventory bool
 	// report, if not nil, receives each error of Talos's controller that applies manifests.
 	report func(error)
@@ -61,7 +61,7 @@ type manifest struct {
 }
 
 // rendered are the manifests: Talos's own, then the others by their id. A manifest that cannot be read is in err, and the
-// others are returned. kube-proxy and Flannel are not modelled; unmodelled lists those that the configuration asks for.
+// others are returned. kube-proxy and Flannel are not modelled; unmodelled lists which of them the configuration asks for.
 func (m manifests) rendered() (list []manifest, unmodelled []string, err error) {
 	cfg := m.cluster
 	rbac, err := embedded("rbac")
@@ -236,9 +236,8 @@ const (
 	maxBackoff   = time.Minute
 )
 
-// applyManifests creates the objects that do not exist and does not change the others, as Talos does: only `talosctl upgrade-k8s`
-// changes objects, and since 1.13 removes those that no manifest has any more. Like Talos's controller it starts again, later and later,
-// until all exist.
+// applyManifests creates missing objects and does not change others, as Talos does: only `talosctl upgrade-k8s` changes objects, and since
+// 1.13 removes objects that no manifest has any more. Like Talos's controller it starts again, later and later, until all exist.
 func applyManifests(ctx context.Context, admin *rest.Config, m manifests, log *slog.Logger) error {
 	objects, unmodelled, unreadable := m.objects()
 	for _, u := range unmodelled {
@@ -281,9 +280,8 @@ func applyManifests(ctx context.Context, admin *rest.Config, m manifests, log *s
 	}
 }
 
-// createAll creates the objects in order, as Talos does: an object that is wrong in itself is left out, any other error
-// ends the round, so that the objects after it are not created. An object in a namespace that does not exist is such an
-// error.
+// createAll creates the objects in order, as Talos does: an invalid object is left out, any other error ends the round before the next
+// object. An object in a namespace that does not exist is such an error.
 func createAll(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, objects []*unstructured.Unstructured) error {
 	var errs []error
 	for _, o := range objects {

@@ -32,7 +32,7 @@ type pki struct {
 	cluster    *sx509.CertificateAuthority
 	aggregator *sx509.CertificateAuthority
 	issuing    []byte // certificate of the CA that issues, PEM
-	accepted   []byte // that and those that are accepted besides, PEM
+	accepted   []byte // this CA and the others that are accepted, PEM
 
 	mu   sync.Mutex
 	sans []string // of the API server's certificate

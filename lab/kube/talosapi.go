@@ -64,7 +64,7 @@ func (c *ControlPlane) giveAccess(ctx context.Context, cfg machinery.Provider, a
 }
 
 // keepTalosService makes the Service with its addresses, as Talos's kubeaccess.EndpointController does: it tries again, later and later,
-// until all of it is there.
+// until everything exists.
 func (c *ControlPlane) keepTalosService(ctx context.Context, kube kubernetes.Interface, addresses []netip.Addr) {
 	for backoff := firstBackoff; ; backoff = min(backoff*3/2, maxBackoff) {
 		err := makeTalosService(ctx, kube, addresses)

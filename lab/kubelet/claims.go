@@ -28,7 +28,7 @@ const (
 	firstMountPause, lastMountPause = 500 * time.Millisecond, 15 * time.Second
 )
 
-// unmounted is a kubelet's message about a volume that cannot be mounted yet, and one that it cannot even look up.
+// unmounted is a kubelet's message about a volume that it cannot mount yet, or cannot even look up.
 const unmounted = "Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%s]: %w"
 
 // claimed is a pod's volume that comes from a claim.
@@ -345,7 +345,7 @@ func (w *podWorker) claimPaths(pod *corev1.Pod) map[string]string {
 	return paths
 }
 
-// unmountClaims unmounts the volumes of the pod. It returns false if one must be tried again: its driver does not answer.
+// unmountClaims unmounts the volumes of the pod. It returns false if it must try a volume again, whose driver does not answer.
 func (w *podWorker) unmountClaims(ctx context.Context) bool {
 	all := &w.k.runtime.mounts
 	all.mu.Lock()

@@ -242,7 +242,7 @@ func (k *Kubelet) agentUp() bool {
 	return len(k.ready) > 0
 }
 
-// cni tells whether the node has a network plugin, and if not, when it will have one, if that is known. A runtime needs
+// cni tells whether the node has a network plugin, and if not, when it will, if known. A runtime needs
 // a moment to find the configuration that a ready agent has written. The configuration stays when the agent ends.
 func (k *Kubelet) cni() (up bool, in time.Duration) {
 	since := k.runtime.cni()

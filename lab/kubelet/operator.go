@@ -81,9 +81,8 @@ func (c *Cluster) block(ctx context.Context) error {
 	return nil
 }
 
-// unblock deletes the blocking pod, and the operator's pending pods. The scheduler retries a pod when a pod is deleted
-// to which it has an anti-affinity, but not when a pod is deleted that has an anti-affinity to it, so they would wait
-// for minutes. Their controller creates new ones at once.
+// unblock deletes the blocking pod, and the operator's pending pods. When a pod is deleted, the scheduler retries pods with an
+// anti-affinity to it, but not pods to which it had one, which would wait for minutes. Their controller creates new ones at once.
 func (c *Cluster) unblock(ctx context.Context) error {
 	pods := c.client.CoreV1().Pods(metav1.NamespaceSystem)
 	err := pods.Delete(ctx, blocker, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})

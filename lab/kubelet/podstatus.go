@@ -76,7 +76,7 @@ func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerSt
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(1e9))}
 		s.Started, s.Ready = new(true), c.instance.Ready() && (!init || sidecar)
 		s.ImageID, s.ContainerID = "lab.invalid/"+spec.Image, containerID(v.pod, c.restarts)
-	case c.ended != nil && c.waiting.Reason != "": // it waits for its next run, whatever its exit code was
+	case c.ended != nil && c.waiting.Reason != "": // it waits for its next run, after any exit code
 		s.State.Waiting = &c.waiting
 		s.LastTerminationState.Terminated = c.ended
 		s.ImageID, s.ContainerID = "lab.invalid/"+spec.Image, c.ended.ContainerID

@@ -98,7 +98,7 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if previous {
 		path, ended = c.previous, closed()
 		if c.instance == nil && c.ended != nil && c.waiting.Reason != "" {
-			path = c.log // it will be restarted, so the previous run is the one that has just ended
+			path = c.log // it will be restarted, so the previous run has just ended
 		}
 	}
 	if path == "" && !previous {

@@ -106,8 +106,7 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// adjust restarts the kubelet if its name is not the one that it should have now. The pods of the node with the other
-// name end.
+// adjust restarts the kubelet if its name must change. The pods of the node with the other name end.
 func (s *Service) adjust(ctx context.Context) error {
 	s.mu.Lock()
 	k := s.k

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a kubelet says about the pods that it ends because the machine stops.
+// A kubelet's messages about pods that it ends because the machine stops.
 const (
 	shutdownReason  = "Terminated"
 	shutdownMessage = "Pod was terminated in response to imminent node shutdown."

@@ -1,5 +1,5 @@
-// Package latency holds the lab's simulated durations. They are short, so that a rehearsal is quick, but never zero: a
-// step that takes time on real hardware must not appear finished at once.
+// Package latency holds the lab's simulated durations. They are short, for a quick rehearsal, but never zero: a step that takes time on
+// real hardware must not appear finished at once.
 package latency
 
 import (

@@ -24,7 +24,7 @@ type Span struct {
 // NewRecorder returns a Recorder that writes to w. It may be used concurrently.
 func NewRecorder(w io.Writer) *Recorder { return &Recorder{to: w} }
 
-// Begin notes that work begins. The function that it returns writes that the work has ended.
+// Begin notes that work begins. The returned function writes that the work has ended.
 func (r *Recorder) Begin(what, of string) (end func()) {
 	from := time.Now()
 	return func() { r.Add(Span{What: what, Of: of, From: from, To: time.Now()}) }

@@ -15,7 +15,7 @@ import (
 // nameTTL is how long, in seconds, a name may be remembered.
 const nameTTL = 60
 
-// Names are the names that the lab's DNS server knows. Every name of a real machine is one of them, or one of Other.
+// Names are the names that the lab's DNS server knows. Every name of a real machine is in this list, or in Other.
 type Names struct {
 	Hosts map[string][]netip.Addr // addresses by lower-case name without the last dot
 	Other netip.Addr              // address of every other name

@@ -35,7 +35,7 @@ func NewLink() (*Link, error) {
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return nil, fmt.Errorf("lab network: bridge %s: %w", LinkName, err)
 	}
-	// Without this, the kernel removes all addresses of a network when the one that was added first is removed.
+	// Without this, the kernel removes all addresses of a network with the first one.
 	if err := os.WriteFile("/proc/sys/net/ipv4/conf/"+LinkName+"/promote_secondaries", []byte("1"), 0); err != nil {
 		return nil, fmt.Errorf("lab network: %s: %w", LinkName, err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Taps makes the lab's ends of the network cards of VMs. Implementations are safe for concurrent use.
 type Taps interface {
-	// NewTap makes a tap device that is a port of the lab's link. A program that opens it by its name is the card at the other end.
+	// NewTap makes a tap device that is a port of the lab's link. A program that opens it by its name is the network card at the other end.
 	NewTap() (*Tap, error)
 }
 

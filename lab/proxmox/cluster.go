@@ -1,9 +1,8 @@
 // Package proxmox simulates a Proxmox VE cluster, for rehearsals and tests. It is not production code.
 //
 // It implements the part of the API that a provisioning tool uses with an API token: nodes, storages, downloads, tasks,
-// virtual machines and the guest agent. It stores values in the form in which a real cluster returns them, performs
-// work in tasks that take time, and refuses what a real cluster refuses, with the same error texts. It powers machines
-// on through a vm.Firmware.
+// virtual machines and the guest agent. It stores values in a real cluster's form, performs work in tasks that take time, and refuses what
+// a real cluster refuses, with the same error texts. It powers machines on through a vm.Firmware.
 //
 // Not modelled: logins by password, privileges on single objects, pools, high availability, migration to other clusters
 // or storages, clones, snapshots, backups, imports, containers, firewall, consoles, resource use, and the contents of

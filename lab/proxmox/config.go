@@ -90,8 +90,8 @@ func normalise(key, value string) string {
 	return value
 }
 
-// change applies settings to a VM's configuration. If a disk cannot be created, it changes nothing. What a running VM
-// cannot take over waits; what it fails to take over waits too, and is in the error. The caller holds the mutex.
+// change applies settings to a VM's configuration. If a disk cannot be created, it changes nothing. Changes that a running VM cannot take
+// over wait; changes that it fails to take over wait too, and are in the error. The caller holds the mutex.
 func (c *Cluster) change(m *machine, set map[string]string, remove []string) error {
 	config, pending, deletions := maps.Clone(m.config), maps.Clone(m.pending), maps.Clone(m.deletions)
 	var created, obsolete []string
@@ -204,7 +204,7 @@ func (m *machine) digest() string {
 }
 
 // describeConfig is the configuration as the API returns it: booleans and integers as numbers, other values as text.
-// Unless current values are asked for, it is the one with the changes that wait.
+// Unless current values are asked for, it includes the waiting changes.
 func (m *machine) describeConfig(current bool) map[string]any {
 	config := m.config
 	if !current {

@@ -69,7 +69,7 @@ func (q *request) checkStorageAccess(settings map[string]string) error {
 	return nil
 }
 
-// prepareDrive creates the volume that a drive asks for, or finds the one that it names. It returns the drive as
+// prepareDrive creates the volume that a drive asks for, or finds the volume that it names. It returns the drive as
 // Proxmox VE stores it, and the id of a new volume. The caller holds the mutex.
 func (c *Cluster) prepareDrive(m *machine, config map[string]string, key, value string) (stored, created string, err error) {
 	p := parseProperty(value, "file")

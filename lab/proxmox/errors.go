@@ -30,7 +30,7 @@ func (e *apiError) Error() string {
 	return e.reason + " (" + strings.Join(parts, "; ") + ")"
 }
 
-// internalError is what Proxmox VE answers when its code dies with a message: status 500 with that message.
+// internalError is Proxmox VE's answer when its code dies with a message: status 500 with this message.
 func internalError(format string, args ...any) error {
 	return &apiError{code: http.StatusInternalServerError, reason: fmt.Sprintf(format, args...)}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// migrateParameters are those of a migration. The lab takes no notice of those that change only its speed.
+// migrateParameters are those of a migration. The lab ignores options that only change the speed.
 var migrateParameters = []string{
 	"node", "vmid", "target", "online", "force", "migration_type", "migration_network", "bwlimit", "targetstorage", "with-local-disks",
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// Changes of a running VM wait for its end, unless QEMU can make them at once. A VM's configuration is what it runs with
-// (machine.config) and what waits (machine.pending, machine.deletions). The API shows them together unless it is asked
-// for the current values.
+// Changes of a running VM wait for its end, unless QEMU can make them at once. A VM's configuration is the running part (machine.config)
+// and the waiting part (machine.pending, machine.deletions). The API shows them together unless it is asked for the current values.
 
 // merged is the configuration with the changes that wait.
 func (m *machine) merged() map[string]string {
@@ -139,8 +138,8 @@ func plugsDrive(m *machine, key, old, value string) (bool, error) {
 	return !slices.ContainsFunc(coldDrive, func(k string) bool { return p.keys[k] != was.keys[k] }), nil
 }
 
-// plug makes a running VM's guest see that its disks have changed: those that are no longer in the configuration are
-// gone, new ones are there. The caller holds the mutex.
+// plug makes a running VM's guest see changed disks: disks that are no longer in the configuration are gone, new disks are there. The
+// caller holds the mutex.
 func (c *Cluster) plug(m *machine) {
 	if m.guest == nil {
 		return
@@ -198,7 +197,7 @@ func hide(key, value string) string {
 	return value
 }
 
-// revert adds to a change that the options in a list lose what waits for them.
+// revert adds to a change that the options in a list lose their waiting changes.
 func (m *machine) revert(list string, set map[string]string, remove []string) []string {
 	for _, key := range split(list) {
 		if value, has := m.config[key]; has {
@@ -225,7 +224,7 @@ func (m *machine) checkBalloon(set map[string]string) error {
 	return nil
 }
 
-// followBoot adds to a change what it does to the boot order: a deleted drive leaves it, a new CD-ROM drive is appended.
+// followBoot adds to a change its effect on the boot order: a deleted drive leaves the order, a new CD-ROM drive is appended.
 func (m *machine) followBoot(set map[string]string, remove []string) {
 	order := bootOrder(m.config["boot"])
 	if _, given := set["boot"]; given || len(order) == 0 || slices.Contains(remove, "boot") {

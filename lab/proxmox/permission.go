@@ -16,7 +16,7 @@ type Token struct {
 	Privileges []string
 }
 
-// Privileges are all privileges that the simulated calls require, beside the one that reads the guest agent, whose name depends on the
+// Privileges are all privileges that the simulated calls require, except for reading the guest agent, whose privilege depends on the
 // version.
 var Privileges = []string{
 	"Datastore.Allocate", "Datastore.AllocateSpace", "Datastore.AllocateTemplate", "Datastore.Audit", "SDN.Use", "Sys.Audit", "Sys.Modify",

@@ -101,7 +101,7 @@ func (c *Cluster) boot(m *machine, hw vm.Hardware) {
 	}()
 }
 
-// guestEnded records that a guest has ended, and makes the changes that have waited for it.
+// guestEnded records that a guest has ended, and makes the waiting changes.
 func (c *Cluster) guestEnded(m *machine, guest vm.Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -111,7 +111,7 @@ func (c *Cluster) authenticated(handle func(*request) (any, error)) http.Handler
 }
 
 func (c *Cluster) serve(r *http.Request, handle func(*request) (any, error)) (any, error) {
-	// The body is always read to its end: an answer that takes over the connection needs an empty one.
+	// The body is always read to its end: an answer that takes over the connection needs a connection without unread data.
 	body, readErr := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	token, err := c.authenticate(r)
 	if err != nil {

@@ -210,7 +210,7 @@ func deleteVolume(q *request) (any, error) {
 	})
 }
 
-// deletionOf is the id of the task that deletes a volume: the storage, with the volume's VM if it has one.
+// deletionOf is the id of the task that deletes a volume: the storage, with the volume's VM if any.
 func (c *Cluster) deletionOf(node string, s *Storage, id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

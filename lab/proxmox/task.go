@@ -179,7 +179,7 @@ func (c *Cluster) task(upid string) (*task, error) {
 	return t, nil
 }
 
-// visible refuses a token that may not see a task: it may see its own tasks, and all with Sys.Audit.
+// visible refuses a token that may not see a task: a token sees its own tasks, and with Sys.Audit all.
 func (t *task) visible(token *Token) error {
 	if t.token.ID == token.ID {
 		return nil
@@ -258,8 +258,8 @@ func listTasks(q *request) (any, error) {
 	}), nil
 }
 
-// listClusterTasks lists the latest tasks of all Proxmox nodes. In this list the real one compares the user of a task with the id of the
-// token, which is never the same, so that a token sees nothing without Sys.Audit.
+// listClusterTasks lists the latest tasks of all Proxmox nodes. Here the real list compares a task's user with the token's id. These are
+// never equal, so without Sys.Audit a token sees nothing.
 func listClusterTasks(q *request) (any, error) {
 	return q.tasks("", 25*len(q.c.cfg.Nodes), func(*task) bool { return q.token.has("Sys.Audit") }), nil
 }

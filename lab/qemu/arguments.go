@@ -17,7 +17,7 @@ const (
 	agentSocket   = "agent.sock"
 )
 
-// parts are what a VM has beside its hardware: files and devices of this machine.
+// parts are what a VM has beside its hardware: files and devices of this computer.
 type parts struct {
 	disks     map[string]string // files by drive key
 	taps      []string          // one for each card
@@ -131,8 +131,8 @@ func ideBus(hw vm.Hardware, number string) map[string]any {
 	return map[string]any{"bus": "ide." + strconv.Itoa(unit/2), "unit": unit % 2}
 }
 
-// cdTarget is the number of the CD-ROM drives on the SCSI controller, after those of disks. It is the last one at which OVMF looks; each
-// drive is a logical unit of its own.
+// cdTarget is the number of the CD-ROM drives on the SCSI controller, after those of disks. OVMF looks at it last; each drive is a logical
+// unit of its own.
 const cdTarget = 31
 
 // cd are the arguments of a CD-ROM drive. In a q35 machine, all are SCSI drives, because the cloud kernels of distributions have no driver

@@ -55,7 +55,7 @@ type Host struct {
 	machines map[int]*guest // powered on at least once, by VM id
 }
 
-// Check returns nil if this machine can run VMs, or an error that names everything that is missing and the packages that have it.
+// Check returns nil if this computer can run VMs, or an error that names everything that is missing, with its packages.
 func Check() error {
 	var missing []string
 	for name, where := range map[string]string{program: "qemu-system-x86", "qemu-img": "qemu-utils"} {

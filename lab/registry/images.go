@@ -126,7 +126,7 @@ func (r *Images) addImage(one *image, layers map[string]v1.Descriptor) error {
 	return nil
 }
 
-// Owns tells whether a path of the registry's API is that of one of the images, or the one that clients try first.
+// Owns tells whether a path of the registry's API belongs to one of the images, or is the path that clients try first.
 func (r *Images) Owns(path string) bool {
 	if path == "/v2/" {
 		return true

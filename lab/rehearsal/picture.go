@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
-// picture writes the page about an `up`, with the command that a user has for it, and prints its path.
+// picture writes the page about a run by a user's command, and prints its path.
 func picture(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File, events string) error {
 	if ctx.Err() != nil {
 		return nil // interrupted: the command would be, too

@@ -100,8 +100,8 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File, notes io.Writer
 	return os.WriteFile(copied, c.Original, 0o600)
 }
 
-// setSecrets sets the secrets that the stack needs and that are not among the present ones. It removes those that it no longer needs: the
-// program refuses a secret of a section that is missing.
+// setSecrets sets the stack's missing secrets, and removes secrets that it no longer needs: the program refuses a secret of a missing
+// section.
 func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []string) error {
 	needed, err := s.secrets(f)
 	if err != nil {

@@ -103,8 +103,8 @@ func (n Network) Servers() []netip.Addr {
 	return out
 }
 
-// Gateways are the addresses of the network's routers, with the prefix lengths of their networks. It omits a link-local
-// one, which needs no network of its own.
+// Gateways are the addresses of the network's routers, with the prefix lengths of their networks. It omits a link-local address, which
+// needs no network of its own.
 func (n Network) Gateways() (out []netip.Prefix) {
 	for _, g := range []struct {
 		address netip.Addr

@@ -290,7 +290,7 @@ func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
 	return nil
 }
 
-// openSystemVolumes opens the volumes that the machine needs to boot, and makes them at its first boot. It returns why one cannot be
+// openSystemVolumes opens the volumes that the machine needs to boot; at its first boot, it makes them. It returns why one cannot be
 // opened.
 func (b *boot) openSystemVolumes(cfg config.Provider) error {
 	b.site.mu.Lock()
@@ -321,7 +321,7 @@ func (b *boot) openSystemVolumes(cfg config.Provider) error {
 	return nil
 }
 
-// growEphemeral makes the partition EPHEMERAL at its first boot, and lets it grow at later ones. The caller holds the site's mutex.
+// growEphemeral makes the partition EPHEMERAL at the first boot, and lets it grow at later boots. The caller holds the site's mutex.
 func (b *boot) growEphemeral(cfg config.Provider) {
 	declared, _ := cfg.Volumes().ByName(constants.EphemeralPartitionLabel)
 	size := uint64(0)

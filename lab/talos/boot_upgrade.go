@@ -43,9 +43,9 @@ func (b *boot) upgradeTo(ctx context.Context, r release) error {
 }
 
 // runInstaller is the installer of a release: it writes the release to the disk, beside the one that boots next until then, and makes it
-// the one that boots next. The third one, if there is one, is removed: after two installations without a reboot between them, that is the
-// one that runs. It writes lines as Talos's installer does, without those about partitions and the firmware's boot order, and returns its
-// exit code. The error is that of ctx.
+// the one that boots next. A third one is removed: after two installations without a reboot between them, that is the running release. It
+// writes lines as Talos's installer does, without those about partitions and the firmware's boot order, and returns its exit code. The
+// error is that of ctx.
 func (b *boot) runInstaller(ctx context.Context, r release, line func(string)) (code int, err error) {
 	log := func(format string, args ...any) {
 		line(time.Now().Format("2006/01/02 15:04:05 ") + fmt.Sprintf(format, args...))

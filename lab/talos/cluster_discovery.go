@@ -80,7 +80,7 @@ func operatingSystem(version string) string { return fmt.Sprintf("Talos (%s)", v
 // published is what a node has published of a member.
 type published struct{ nodeID, fingerprint string }
 
-// publishMembers publishes the members that discovery finds, and the affiliates that they are made from. It writes only what has changed
+// publishMembers publishes the members that discovery finds, and their affiliates. It writes only what has changed
 // since the last call, because a large cluster is reconciled often while it starts. reconcile calls it, so it never runs twice at once.
 func (b *boot) publishMembers(members map[string]affiliate) {
 	for name, former := range b.members {

@@ -8,9 +8,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// electVIP gives the virtual IP to a control plane whose etcd works and whose configuration names it, and removes it from one of which that
-// is not true any more. The claim is a lease in etcd: without quorum no node holds it. A holder that stops its pods, or whose configuration
-// names it no more, resigns, and another one has it at once; otherwise that one gets it after the lease of the former one has expired.
+// electVIP gives the virtual IP to a control plane whose etcd works and whose configuration names the VIP, and removes it from any other.
+// The claim is a lease in etcd: without quorum no node holds it. A holder that stops its pods, or whose configuration does not name the VIP
+// any more, resigns, and another control plane has it at once; otherwise after the holder's lease has expired.
 func (c *cluster) electVIP(up []*boot, quorum bool) {
 	if !c.vip.IsValid() {
 		return

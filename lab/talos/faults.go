@@ -25,7 +25,7 @@ func (s *Site) followFaults() {
 	}
 }
 
-// fault returns the fault of a kind that is on for the machine, by the name of its VM or of its node.
+// fault returns the active fault of a kind for the machine, by the name of its VM or its node.
 func (m *guest) fault(kind fault.Kind) (fault.Fault, bool) {
 	m.site.mu.Lock()
 	defer m.site.mu.Unlock()
@@ -85,9 +85,8 @@ func (b *boot) installError() error {
 	return faultError(cmp.Or(f.Detail, "error running phase 2 in install sequence: task 1/1: failed, task \"upgrade\" failed: exit code 1"))
 }
 
-// stuckImage is the image that the machine boots in maintenance mode under the fault stuck-maintenance: the one in its
-// drive, or the Talos on its disk, without a configuration. It is nil if the fault is off. The caller holds the site's
-// mutex.
+// stuckImage is the image that the machine boots in maintenance mode under the fault stuck-maintenance: the image in its drive, or the
+// Talos on its disk, without a configuration. It is nil if the fault is off. The caller holds the site's mutex.
 func (m *guest) stuckImage(disk *vm.Disk) *vm.Image {
 	if _, on := m.faultLocked(fault.StuckMaintenance); !on || disk == nil {
 		return nil

@@ -33,7 +33,7 @@ func (b *boot) prepareAPI(ctx context.Context, report reportState) error {
 	return b.serveAPI(addresses)
 }
 
-// newIdentity makes the identity as soon as somebody signs it. It returns the configuration that it was made for.
+// newIdentity makes the identity as soon as somebody signs it. It returns the identity's configuration.
 func (b *boot) newIdentity(ctx context.Context, addresses []netip.Addr) (of config.Provider, err error) {
 	var signer config.Provider
 	var name string

@@ -15,7 +15,7 @@ import (
 )
 
 // Images are the container images on a node's disk. They survive reboots and end with EPHEMERAL. Talos pulls the images of its own
-// services, the kubelet's among them, into another namespace of containerd than those of pods. It is safe for concurrent use.
+// services, the kubelet's among them, into another namespace of containerd than the images of pods. It is safe for concurrent use.
 type Images struct {
 	mu   sync.Mutex
 	here map[string]bool   // by namespace and reference
@@ -24,7 +24,7 @@ type Images struct {
 
 func newImages() *Images { return &Images{here: map[string]bool{}, tags: map[string]string{}} }
 
-// pin adds the name with a digest to an image, as containerd has it beside the one with a tag, and returns that name.
+// pin adds the name with a digest to an image, as containerd does beside the name with a tag, and returns the new name.
 func (i *Images) pin(ref string) string {
 	repository := strings.TrimSuffix(ref, ":"+imageTag(ref))
 	pinned := fmt.Sprintf("%s@sha256:%x", repository, sha256.Sum256([]byte(ref)))

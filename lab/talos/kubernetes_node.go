@@ -39,7 +39,7 @@ func nodeMetadata(cfg config.Provider, extensions []string, schematic string) (l
 }
 
 // registerTaints are the taints that the kubelet registers with: machine.kubelet.extraConfig.registerWithTaints, and on a control plane
-// without workloads the control plane's taint, unless that is among them or a flag names others.
+// without workloads the control plane's taint, unless it is among them or a flag names others.
 func registerTaints(cfg config.Provider) []Taint {
 	var taints []Taint
 	text := func(value any) string {

@@ -185,7 +185,7 @@ func canApplyImmediate(current, next config.Provider) error {
 }
 
 // validate runs Talos's own checks. A node that is not installed also needs installation instructions. Talos checks
-// them in metal mode only, but a nocloud machine that has booted from an image could not continue without them either.
+// them in metal mode only, but a nocloud machine that has booted from an image could not continue without, either.
 func (b *boot) validate(ctx context.Context, cfg config.Provider, installed bool) ([]string, error) {
 	if cfg.RawV1Alpha1() == nil {
 		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config")

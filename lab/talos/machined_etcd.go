@@ -115,7 +115,7 @@ func (s *machinedServer) EtcdLeaveCluster(context.Context, *machine.EtcdLeaveClu
 }
 
 // EtcdForfeitLeadership makes the first of the other members the leader, if this node's member is the leader. As in Talos, it asks for no
-// other one if that one is a learner or does not run. etcd takes seconds to notice the latter, which is not modelled.
+// other member if this one is a learner or does not run. etcd takes seconds to notice that a member does not run, which is not modelled.
 func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdForfeitLeadershipRequest) (*machine.EtcdForfeitLeadershipResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()

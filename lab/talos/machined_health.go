@@ -28,7 +28,7 @@ import (
 )
 
 // clusterServer checks the cluster's health from this node, which `talosctl health` asks for. The checks are Talos's own
-// code: they read what this node's API, those of the others, and the Kubernetes API answer.
+// code: they ask the APIs of all nodes, and the Kubernetes API.
 type clusterServer struct {
 	clusterapi.UnimplementedClusterServiceServer
 
@@ -36,7 +36,7 @@ type clusterServer struct {
 }
 
 // HealthCheck runs Talos's checks one after the other, and sends their state whenever it changes. The first check that does
-// not hold within its time, or within that of the request, ends it with an error.
+// not hold within its own or the request's time ends the call with an error.
 func (s *clusterServer) HealthCheck(in *clusterapi.HealthCheckRequest, out clusterapi.ClusterService_HealthCheckServer) error {
 	talos := &localClient{b: s.b}
 	defer talos.Close() //nolint:errcheck // an in-memory connection
@@ -65,7 +65,7 @@ func (s *clusterServer) HealthCheck(in *clusterapi.HealthCheckRequest, out clust
 	return check.Wait(ctx, &state, append(check.DefaultClusterChecks(), check.ExtraClusterChecks()...), &healthReporter{out: out})
 }
 
-// nodes are the nodes to check: those of the request, otherwise those that discovery knows, otherwise those of Kubernetes.
+// nodes are the nodes to check: the request's, otherwise discovery's, otherwise Kubernetes'.
 func (s *clusterServer) nodes(
 	ctx context.Context, asked *clusterapi.ClusterInfo, kubernetes *taloscluster.KubernetesClient,
 ) (taloscluster.Info, error) {

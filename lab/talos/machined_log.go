@@ -43,7 +43,7 @@ func (s *machinedServer) LogsContainers(context.Context, *emptypb.Empty) (*machi
 	return &machine.LogsContainersResponse{Messages: []*machine.LogsContainer{{Ids: ids}}}, nil
 }
 
-// Events streams the node's events. An empty event comes first, so that the client knows that it is connected.
+// Events streams the node's events. An empty event comes first, which tells the client that it is connected.
 func (s *machinedServer) Events(in *machine.EventsRequest, out machine.MachineService_EventsServer) error {
 	if err := out.Send(&machine.Event{ActorId: in.WithActorId}); err != nil {
 		return err

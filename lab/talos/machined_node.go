@@ -35,7 +35,7 @@ func (s *machinedServer) SystemStat(context.Context, *emptypb.Empty) (*machine.S
 	return &machine.SystemStatResponse{Messages: []*machine.SystemStat{{BootTime: uint64(s.b.began.Unix())}}}, nil //nolint:gosec // after 1970
 }
 
-// Read returns the content of the few files that the lab's clients read, and of those that the configuration writes. Other files are not
+// Read returns the content of the few files that the lab's clients read, and of files that the configuration writes. Other files are not
 // modelled.
 func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {
 	s.b.site.mu.Lock()

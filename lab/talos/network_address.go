@@ -21,9 +21,8 @@ const (
 	linkIndex = 2
 )
 
-// nodeAddresses returns the addresses that the configuration declares for this machine's network card, and those of the
-// cloud-init drive, which a configured node keeps unless it ignores the link. A device that does not match the card is
-// ignored.
+// nodeAddresses returns the addresses that the configuration declares for this machine's network card, and the addresses of the cloud-init
+// drive, which a configured node keeps unless it ignores the link. A device that does not match the card is ignored.
 func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 	var out []netip.Prefix
 	add := func(p netip.Prefix) {
@@ -171,8 +170,8 @@ func (b *boot) sortAlgorithm() nethelpers.AddressSortAlgorithm {
 	return b.config.Machine().Features().NodeAddressSortAlgorithm()
 }
 
-// sortAddresses sorts addresses by family and value. The algorithm v2 puts a more specific one, such as a virtual IP, before the others of
-// its network.
+// sortAddresses sorts addresses by family and value. The algorithm v2 puts a more specific address, such as a virtual IP, before the others
+// of its network.
 func sortAddresses(addresses []netip.Prefix, algorithm nethelpers.AddressSortAlgorithm) []netip.Prefix {
 	slices.SortFunc(addresses, func(a, b netip.Prefix) int {
 		narrow := cmp.Compare(a.Bits(), b.Bits())

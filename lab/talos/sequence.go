@@ -34,7 +34,7 @@ type sequence struct {
 	cancel context.CancelFunc
 }
 
-// takesOver are the sequences that replace one that runs, by the name of that one.
+// takesOver are the sequences that replace a running sequence, by its name.
 var takesOver = map[string]string{"reboot": "reboot", "reset": "reboot"}
 
 // begin starts a sequence in the background. As in Talos, the caller is not told when another sequence runs and this one does not
@@ -170,8 +170,8 @@ func (b *boot) tasks(seq *sequence) []task {
 	return out
 }
 
-// sequenceFailed reports the error of a sequence, and ends the boot after a while: such an error is fatal in Talos, which makes the former
-// release boot if the release on the disk has not run since its upgrade, and reboots.
+// sequenceFailed reports the error of a sequence, and ends the boot after a while: such an error is fatal in Talos, which makes the old
+// release boot if the new one has not run since the upgrade, and reboots.
 func (b *boot) sequenceFailed(seq *sequence, err error) (ending, bool) {
 	b.printk("[talos] %s failed: %v", seq.name, err)
 	b.events.sequenceError(seq.name, fmt.Errorf("sequence failed: %w", err))

@@ -77,7 +77,7 @@ func (s *services) start(spec serviceSpec) {
 	s.set(svc, machine.ServiceStateEvent_INITIALIZED, nil, "")
 	s.b.wg.Go(func() {
 		for s.awaitWanted(svc) == nil {
-			if s.awaitMended(svc) {
+			if s.awaitRepair(svc) {
 				s.runOnce(svc)
 			}
 		}
@@ -105,9 +105,9 @@ func (s *services) awaitWanted(svc *service) error {
 	}
 }
 
-// awaitMended waits as long as a fault breaks a service that was running, which Talos starts again and again. It returns false if the
+// awaitRepair waits as long as a fault breaks a service that was running, which Talos starts again and again. It returns false if the
 // service is stopped meanwhile.
-func (s *services) awaitMended(svc *service) bool {
+func (s *services) awaitRepair(svc *service) bool {
 	s.mu.Lock()
 	waits := svc.state == machine.ServiceStateEvent_WAITING
 	s.mu.Unlock()
@@ -272,7 +272,7 @@ func (s *services) finish(svc *service) {
 	s.mu.Unlock()
 }
 
-// awaitDependencies waits until all services that this one depends on are up.
+// awaitDependencies waits until all dependencies of the service are up.
 func (s *services) awaitDependencies(ctx context.Context, svc *service) error {
 	reported := ""
 	for {

@@ -150,7 +150,7 @@ func (b *boot) restartStaticPod(name string) error {
 	return nil
 }
 
-// superseding returns a context that ends when the component's pod is to be made from another spec than this one.
+// superseding returns a context that ends when the component's pod gets another spec.
 func (b *boot) superseding(name, spec string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	b.wg.Go(func() {

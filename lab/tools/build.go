@@ -225,8 +225,7 @@ func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu ti
 
 // GoFlags builds without debug information, which takes a sixth of the compiler's time and a quarter of its cache, and with compilers
 // that collect garbage only beyond 3 GiB, which saves a fifth. The latter is in no key of Go's cache, and does not reach the programs
-// that are built. The Makefile exports the same flags, so that the lab, Pulumi's program and the tests share what they have in common with
-// the tools.
+// that are built. The Makefile exports the same flags, so the lab, Pulumi's program and the tests share compiled packages with the tools.
 const GoFlags = "-gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=3GiB'"
 
 // compile runs go build.

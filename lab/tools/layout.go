@@ -12,7 +12,7 @@ import (
 // plugins below home, which is a PULUMI_HOME. It replaces existing files of these names.
 //
 // It creates hard links where the file system allows that. Pulumi looks for its language host in the folder of its own
-// real file, and warns about one in another folder. A program with a script stands beside it, under a hidden name.
+// real file, and warns about another folder. A program with a script stands beside it, under a hidden name.
 func LayOut(built map[string]string, bin, home string) error {
 	var errs []error
 	for _, t := range Table {

@@ -28,7 +28,7 @@ type Item struct {
 	Record Record // of the build, if it is in the cache
 }
 
-// Plan tells for each tool where it is, or that Build would build it.
+// Plan tells where each tool is, or that Build would build it.
 func (b *Builder) Plan(ctx context.Context, tools []Tool) ([]Item, error) {
 	source, err := b.source()
 	if err != nil {

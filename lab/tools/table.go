@@ -131,7 +131,7 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		CPU:     5 * time.Minute,
 	},
 	{
-		// The image of clustermesh-apiserver has a newer patch release; this is the one that its module requires.
+		// The image of clustermesh-apiserver has a newer patch release; its module requires this one.
 		Name: "etcd", Version: "3.6.5", Folder: "clustermesh", Package: "./etcd",
 		Module: "go.etcd.io/etcd/server/v3", ModuleVersion: "v3.6.5",
 		LDFlags: []string{"-s", "-w"},
@@ -175,7 +175,7 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		CPU: 20 * time.Second,
 	},
 	{
-		// The module of siderolabs/talos-backup is not served everywhere, so this is a stand-in, with Amazon's client nearly as that has it.
+		// The module of siderolabs/talos-backup is not served everywhere, so this is a stand-in, with nearly the same client of Amazon.
 		Name: "talos-backup", Version: "0.1.0-beta.3", Package: ".",
 		Module: "github.com/aws/aws-sdk-go-v2/feature/s3/manager", ModuleVersion: "v1.17.62",
 		LDFlags: []string{"-s", "-w"},
@@ -326,7 +326,7 @@ func chart(project, version, module string) Tool {
 	}
 }
 
-// crds declares a folder or file with the CRDs of a project, which is its release manifest or what that is built from.
+// crds declares a folder or file with the CRDs of a project: its release manifest, or the sources of the manifest.
 func crds(project, version, module, from string) Tool {
 	to := "."
 	if path.Ext(from) != "" {

@@ -12,7 +12,7 @@ const (
 	containerd     = "github.com/containerd/containerd/v2"
 )
 
-// talosHost maps what the machine needs for the composition of Talos, and to run Talos, to the Debian packages that have it.
+// talosHost maps what this computer needs to compose and run Talos to its Debian packages.
 var talosHost = map[string]string{
 	"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar", "patch": "patch", "objcopy": "binutils", "cpio": "cpio", "depmod": "kmod",
 	"mksquashfs": "squashfs-tools", "xorriso": "xorriso", "mformat": "mtools", "mcopy": "mtools",

@@ -40,8 +40,8 @@ type Tool struct {
 	Overlays []Overlay // modules whose sources are copied and changed before the build
 	Links    []string  // additional names of the program, as links beside it
 
-	// Compose runs the tool's program with these arguments when it is built. The program gets the path of the data folder, which it fills,
-	// and those of the parts, as flags: -out FOLDER -cache FOLDER -PART PATH. nil means that nothing is composed.
+	// Compose runs the tool's program with these arguments when it is built. The program gets the paths of the data folder, which it fills,
+	// and of the parts, as flags: -out FOLDER -cache FOLDER -PART PATH. nil means that nothing is composed.
 	Compose []string `json:",omitempty"`
 	// Parts are the tools that are composed, by the names of their flags. They are built first. The key contains their keys.
 	Parts map[string]Tool `json:"-"`

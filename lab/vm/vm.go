@@ -41,7 +41,7 @@ type Disk struct {
 	Serial string // as given to the drive; empty: QEMU's own, "drive-" and the drive key
 	// Content is what the guest wrote, in a type of the guest's own; nil on an empty disk. The hypervisor does not use
 	// it. Only the guest of the VM that has the disk reads and writes it, and only while it is powered on. If it is an io.Closer, the
-	// hypervisor closes it when it removes the volume.
+	// hypervisor closes it with the volume's removal.
 	Content any
 }
 

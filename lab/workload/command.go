@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// fate is what is known about a container before it runs: the lab has no images, so it cannot run their programs.
+// fate is what is known about a container before it runs: without images, the lab cannot run their programs.
 type fate struct {
 	known bool          // the command ends, with this code after this time
 	code  int           // its exit code

@@ -57,7 +57,7 @@ func rootCA(ctx context.Context, c Container) ([]byte, error) {
 	return []byte(root.Data["ca.crt"]), nil
 }
 
-// tokenPath is the file with the pod's token. Its folder is the one that a container mounts.
+// tokenPath is the file with the pod's token. A container mounts its folder.
 func tokenPath(c Container) string { return filepath.Join(c.Dir, "serviceaccount", "token") }
 
 func renew(ctx context.Context, c Container, path string, expires time.Time) {

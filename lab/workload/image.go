@@ -30,7 +30,7 @@ type Image struct {
 	Unknown []string
 }
 
-// machineFolders are the machine's folders that programs need, as far as they exist: their libraries and the kernel's.
+// machineFolders are the computer's folders that programs need, as far as they exist: their libraries and the kernel's.
 var machineFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/proc", "/dev"}
 
 // start runs the container's command.

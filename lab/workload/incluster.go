@@ -27,8 +27,8 @@ const (
 
 // inCluster prepares what a program sees of the cluster in its container: the folder with its service account, variables with
 // the address of the API server, and a hosts file with the names of Services. It keeps them up to date until ctx ends. Nothing
-// is routed to the addresses of Services here, so that the API server has its real address, and the name of a Service has the
-// address of one of its ready pods. The ports of a Service and of its pods must therefore be the same.
+// is routed to the addresses of Services here. So the API server has its real address, and a Service's name the address of one of its ready
+// pods. The ports of a Service and of its pods must therefore be the same.
 func inCluster(ctx context.Context, c Container, env map[string]string) (mounts map[string]string, err error) {
 	if err := apiServer(c, env); err != nil {
 		return nil, err

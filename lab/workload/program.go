@@ -129,7 +129,7 @@ func (p Program) overrides(name string, c Container) []string {
 	}
 }
 
-// advertised is the address of source-controller in the URLs of its artifacts: that of its Service, which outlives the pod. Controllers
+// advertised is the address of source-controller in the URLs of its artifacts: its Service's, which outlives the pod. Controllers
 // with the URL of a former pod would ask an address that is gone, for minutes.
 func advertised(c Container, pod string) string {
 	const flag = "--storage-adv-addr="
@@ -142,7 +142,7 @@ func advertised(c Container, pod string) string {
 	return pod
 }
 
-// SourceController is the name of the Service of Flux's source-controller. Those of its shards begin with it.
+// SourceController is the name of the Service of Flux's source-controller. The names of its shards begin with it.
 const SourceController = "source-controller"
 
 // ServicePort is the port of the cluster's loopback address at which a Service is served that programs know by its name. Names do not

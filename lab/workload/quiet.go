@@ -46,7 +46,7 @@ func end(c Container, i *Instance, f fate) {
 	i.After(c.Cluster.PodStart/5+f.after, func() { i.Exit(f.code) })
 }
 
-// command is what the container runs: its command with its arguments; empty if it is the image's own.
+// command is the container's command with its arguments; empty for the image's own.
 func (c Container) command() []string {
 	if len(c.Spec.Command) == 0 {
 		return nil

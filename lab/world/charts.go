@@ -59,7 +59,7 @@ func (w *World) coreHosts() ([]host, error) {
 	return hosts, nil
 }
 
-// chartHosts are the hosts with one chart, in one version, and in another version that stands for one that the lab does not have.
+// chartHosts are the hosts with one chart, in one version, and in another version that the lab does not really have.
 func (w *World) chartHosts() ([]host, error) {
 	home := w.Home.Dir
 	var hosts []host

@@ -77,8 +77,8 @@ func (k *kubernetes) RecoverEtcd(ctx context.Context, id string, cfg config.Prov
 	return kube.RestoreEtcd(ctx, w.Tools.Programs["kube"], filepath.Join(w.Home.Clusters(), id), k.loopback(cfg), snapshot, skipHashCheck)
 }
 
-// loopback is the address on which a cluster's processes listen. It is the same after a restart, and for a cluster that is restored: what a
-// snapshot holds names it, as the URLs of Flux's artifacts do, where a real cluster has the names of Services.
+// loopback is the address on which a cluster's processes listen. It is the same after a restart, and for a restored cluster: a snapshot
+// contains it, as in the URLs of Flux's artifacts, where a real cluster has names of Services.
 func (k *kubernetes) loopback(cfg config.Provider) netip.Addr {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -18,8 +18,8 @@ func (w *World) firmware() vm.Firmware {
 	return w.site
 }
 
-// proxmoxConfig is the cluster at a stack's endpoint. It has the nodes, bridges and datastores that the stacks with
-// this endpoint name, and those of every Proxmox VE installation.
+// proxmoxConfig is the cluster at a stack's endpoint. It has the nodes, bridges and datastores in the stack files with this endpoint, and
+// the defaults of a Proxmox VE installation.
 func (w *World) proxmoxConfig(stack stackfile.File) proxmox.Config {
 	id, secret, _ := strings.Cut(w.settings.Secrets.ProxmoxToken, "=")
 	c := proxmox.Config{

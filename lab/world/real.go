@@ -19,7 +19,7 @@ import (
 // imagesHost is the name of the server that answers for every name that no other server has.
 const imagesHost = "registry.lab.internal"
 
-// realMachines are VMs that run a real Talos in QEMU, and what only they need: DNS, the time, and images.
+// realMachines are VMs that run a real Talos in QEMU, with their special needs: DNS, the time, and images.
 type realMachines struct {
 	built  qemu.Built   // that new machines boot
 	others []qemu.Built // to which a machine can be upgraded

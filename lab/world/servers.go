@@ -40,7 +40,7 @@ type host struct {
 	private bool                   // its certificate is of the private CA
 }
 
-// join adds a host. A server that has its name and port already keeps all paths but those that the new one owns.
+// join adds a host. An existing server with this name and port keeps all paths that the new server does not own.
 func join(hosts []host, h host) []host {
 	i := slices.IndexFunc(hosts, func(o host) bool { return o.name == h.name && o.port == h.port })
 	if i < 0 {

@@ -85,8 +85,8 @@ func (w *World) sources(kind func(stackfile.GitOps) bool) []stackfile.GitOps {
 	return all
 }
 
-// gitHosts are the Git host of a stack over HTTPS and over SSH, and the API of its GitHub App. It has one repository, with the branches
-// that any stack uses.
+// gitHosts are the Git host of a stack over HTTPS and over SSH, and the API of its GitHub App. It has one repository, with all stacks'
+// branches.
 func (w *World) gitHosts(ctx context.Context, source stackfile.GitOps, u *url.URL) (*git.Server, []host, error) {
 	branches := []string{"main"}
 	for _, other := range w.stacks {
@@ -115,7 +115,7 @@ func (w *World) gitHosts(ctx context.Context, source stackfile.GitOps, u *url.UR
 	return server, []host{web, api, shell}, nil
 }
 
-// gitHubApp is the API of the GitHub App that a stack declares, or of another one, at the Git host as GitHub Enterprise Server has it.
+// gitHubApp is the API of the GitHub App that a stack declares, or of another app, at the Git host, as in GitHub Enterprise Server.
 func (w *World) gitHubApp(source stackfile.GitOps, repository *url.URL) (host, *git.App, error) {
 	owner, _, _ := strings.Cut(strings.TrimPrefix(repository.Path, "/"), "/")
 	declared, base := stackfile.GitHubApp{}, "https://"+repository.Host+"/api/v3"
@@ -185,7 +185,7 @@ func (w *World) bucketHosts(repository *git.Server) []host {
 	return hosts
 }
 
-// bucketHost is the server of a bucket, at its endpoint, and of others that it has, too.
+// bucketHost is the server of a bucket, at its endpoint, and of the endpoint's other buckets.
 func bucketHost(of stackfile.Bucket, what string, handler http.Handler, others ...string) host {
 	name, port, err := net.SplitHostPort(of.Endpoint)
 	if err != nil {

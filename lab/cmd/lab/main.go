@@ -14,14 +14,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The thread that starts a lab must live as long as this process: the kernel ends the lab when that thread ends.
+// The thread that starts a lab must live as long as this process: the kernel ends the lab with this thread.
 func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)
 	stop()
-	// An ExitError that is not wrapped is that of the command of shell or exec, which has printed its error.
+	// An ExitError that is not wrapped comes from the command of shell or exec, which has printed its error.
 	if exit, isExit := err.(*exec.ExitError); isExit { //nolint:errorlint // see above
 		os.Exit(max(1, exit.ExitCode()))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/diagnostics"
 )
 
-// checkOutputCommand is hidden: the end-to-end tests use it, so that there is one list of known messages.
+// checkOutputCommand is hidden. The end-to-end tests use it: there is one list of known messages.
 func checkOutputCommand() *cobra.Command {
 	var expect []string
 	c := &cobra.Command{

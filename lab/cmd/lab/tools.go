@@ -66,7 +66,7 @@ func buildNamed(ctx context.Context, names []string, out io.Writer) error {
 	return err
 }
 
-// build builds everything that the lab runs and that is not in the cache: the tools, and the program with its probe.
+// build builds everything that the lab runs, unless cached: the tools, and the program with its probe.
 // Pulumi compiles those inside the namespace, where no module can be downloaded.
 func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, error) {
 	cache, err := tools.DefaultCache()
@@ -101,7 +101,7 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	return t, nil
 }
 
-// compile compiles the program and the probe into Go's cache, so that the first `up` need not.
+// compile compiles the program and the probe into Go's cache, so that the first run need not.
 func compile(ctx context.Context, checkout string, out io.Writer) error {
 	start := time.Now()
 	// `go list -export` compiles and does not link. Pulumi links where something has changed since its last run.

@@ -18,7 +18,7 @@ func Accepted(cfg config.ClusterConfig) []byte {
 	return slices.Concat(all, cfg.IssuingCA().Crt)
 }
 
-// Checksum distinguishes the authorities of configurations: the one that issues, and those that are accepted.
+// Checksum distinguishes the authorities of configurations: the issuing authority, and the accepted ones.
 func Checksum(cfg config.ClusterConfig) string {
 	sum := sha256.Sum256(slices.Concat(cfg.IssuingCA().Crt, Accepted(cfg)))
 	return hex.EncodeToString(sum[:6])

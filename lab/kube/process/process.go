@@ -40,7 +40,7 @@ type Spec struct {
 	Root string
 	// WorkDir is the working directory inside Root; "" means /.
 	WorkDir string
-	// Network, if not empty, is the file of the network namespace that the process runs in; "" is that of this process.
+	// Network is the file of the network namespace that the process runs in; "" is this process's.
 	Network string
 	// Hostname, if not empty, is the host name that the process sees. It needs root or the lab's namespaces.
 	Hostname string
@@ -105,7 +105,7 @@ shift
 exec "$@"`
 
 // rootScript mounts into another root, and then becomes the program in there. Its first arguments are the root and the working directory in
-// it; the others are those of mountScript.
+// it, followed by mountScript's.
 const rootScript = `set -e
 root=$1 dir=$2
 shift 2
@@ -220,8 +220,8 @@ func (p *Process) signal(sig syscall.Signal) {
 	}
 }
 
-// awaitStop returns when the child has stopped or ended. On a busy machine, its threads run on for a while after SIGSTOP, until one of
-// them takes the signal.
+// awaitStop returns when the child has stopped or ended. On a busy computer, its threads run on for a while after SIGSTOP, until one takes
+// the signal.
 func (p *Process) awaitStop() {
 	for {
 		err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)

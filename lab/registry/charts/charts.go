@@ -53,9 +53,9 @@ func VictoriaMetrics(dir string) (string, error) { return pack("victoria-metrics
 // CloudNativePG packages the chart of CloudNativePG's operator into dir and returns the archive's path.
 func CloudNativePG(dir string) (string, error) { return pack("cloudnative-pg", dir) }
 
-// ExternalSecrets packages external-secrets' own chart from the folder source into dir, with a version of the chart and one of the program,
-// such as 0.20.4, which differ if the chart stands for one that the lab does not have. It leaves out the chart's optional dependency, whose
-// archive the sources lack, and has no CRDs, which the project adds to its release.
+// ExternalSecrets packages external-secrets' own chart from the folder source into dir, with a version of the chart and a version of the
+// program, such as 0.20.4. They differ if the chart stands for one that the lab does not have. It leaves out the chart's optional
+// dependency, whose archive the sources lack, and has no CRDs, which the project adds to its release.
 func ExternalSecrets(dir, source, version, program string) (string, error) {
 	chart, err := loader.LoadDir(source)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Sources are the folders with the manifests or with what they are built from, each of one release.
+// Sources are the folders with the manifests or their sources, each of one release.
 type Sources struct {
 	GatewayAPI, CertManager, ExternalSecrets, PrometheusOperator Release
 

@@ -40,7 +40,7 @@ type Identity struct {
 	Accepted [][]byte    // CAs whose certificates the node accepts, PEM
 }
 
-// NewIdentity makes the identity of a node as trustd of a control plane does, from that one's CAs: a worker accepts the CAs that the
+// NewIdentity makes the identity of a node like a control plane's trustd, from the control plane's CAs: a worker accepts the CAs that the
 // control plane accepted when it signed. A control plane signs for itself.
 func NewIdentity(node, signer config.Provider, addresses []netip.Addr, names []string) (*Identity, error) {
 	issuer := IssuingCA(signer)

@@ -17,8 +17,8 @@ import (
 // crdsTimeout is how long a real agent waits until the operator has created Cilium's CRDs.
 const crdsTimeout = 5 * time.Minute
 
-// agent is a simulated Cilium agent. It waits for what a real one waits for, writes the log of its start, creates its
-// CiliumNode, and answers the status commands.
+// agent is a simulated Cilium agent. It waits like a real one, writes the log of its start, creates its CiliumNode, and answers the status
+// commands.
 type agent struct {
 	*workload.Instance
 	workload.Container

@@ -62,7 +62,7 @@ func (o *operator) checkRoutes(ctx context.Context) error {
 }
 
 // gatewayAPI accepts Cilium's GatewayClasses. Like the real operator, it looks for the CRDs once, when it starts. If
-// they are missing it logs that, and does not use the Gateway API until it is restarted.
+// they are missing it logs this, and does not use the Gateway API until it is restarted.
 func (o *operator) gatewayAPI(ctx context.Context) {
 	fmt.Fprintln(o.Log, `level=info msg="Checking for required and optional GatewayAPI resources" subsys=gateway-api`)
 	for {

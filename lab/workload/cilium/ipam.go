@@ -107,8 +107,8 @@ type assignment struct {
 	reason, message string
 }
 
-// assign gives Services of type LoadBalancer their addresses: those that they have stay if a pool still has them, then come the requested
-// ones, then free ones. Sharing keys are not modelled, so that no two Services have the same address.
+// assign gives Services of type LoadBalancer their addresses: first the present ones, if a pool still has them, then requested ones, then
+// free ones. Sharing keys are not modelled, so that no two Services have the same address.
 func assign(services []*corev1.Service, pools []addressPool) map[types.UID]assignment {
 	services = slices.DeleteFunc(slices.Clone(services), func(s *corev1.Service) bool {
 		class := s.Spec.LoadBalancerClass
@@ -199,7 +199,7 @@ func (a *assignment) refuse(reason, message string) {
 	a.satisfied, a.reason, a.message = false, reason, message
 }
 
-// poolOf tells whether an enabled pool that selects the Service has the address, and whether one has it that does not select it.
+// poolOf tells whether an enabled pool that selects the Service has the address, and whether another pool has it.
 func poolOf(pools []addressPool, s *corev1.Service, ip netip.Addr) (in, other bool) {
 	for _, pool := range pools {
 		if !pool.disabled && slices.ContainsFunc(pool.ranges, func(r addressRange) bool { return r.contains(ip) }) {

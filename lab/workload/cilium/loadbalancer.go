@@ -202,7 +202,7 @@ func advertises(object *unstructured.Unstructured, s *corev1.Service) bool {
 	return false
 }
 
-// serviceLabels are a Service's labels, and those that Cilium adds to them for selectors.
+// serviceLabels are a Service's labels, and Cilium's additions for selectors.
 func serviceLabels(s *corev1.Service) map[string]string {
 	out := map[string]string{"io.kubernetes.service.namespace": s.Namespace, "io.kubernetes.service.name": s.Name}
 	maps.Copy(out, s.Labels)

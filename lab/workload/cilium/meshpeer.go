@@ -43,8 +43,8 @@ const (
 	heartbeatEnds  = 2 * time.Minute // an older heartbeat is an error
 )
 
-// peer is an agent's view of one other cluster in the mesh, as in Cilium's pkg/clustermesh: it reads what the etcd that its configuration
-// names holds about that cluster.
+// peer is an agent's view of one other cluster in the mesh, as in Cilium's pkg/clustermesh: it reads about this cluster from the etcd in
+// its configuration.
 type peer struct {
 	agent  *agent
 	name   string
@@ -339,7 +339,7 @@ func (h *heartbeat) age() time.Duration {
 	return time.Since(h.last)
 }
 
-// watching is one connection and what is followed over it.
+// watching is one connection with its watches.
 type watching struct {
 	peer   *peer
 	client *etcd.Client
@@ -353,7 +353,7 @@ func (w *watching) fail(err error) {
 	}
 }
 
-// same notes the id of the etcd that answered. It returns false if that is another one than before: a mesh API server that restarted.
+// same notes the id of the etcd that answered. It returns false if the id is another than before: the mesh API server restarted.
 func (w *watching) same(id uint64) bool {
 	w.peer.mu.Lock()
 	defer w.peer.mu.Unlock()

@@ -52,8 +52,7 @@ func (a *agent) health() healthStatus {
 	return p.published
 }
 
-// startProbes begins the first round, with the nodes that the agent knows now. Those that it learns of later are probed in the next
-// round.
+// startProbes begins the first round, with the nodes that the agent knows now. Nodes that it learns of later are probed in the next round.
 func (a *agent) startProbes(ctx context.Context) {
 	p := &a.prober
 	self := selfStatus{fullName(a.settings().cluster(), a.Node)}

@@ -141,7 +141,7 @@ func (o *rookOperator) applyMonSecret(ctx context.Context, cr *unstructured.Unst
 // monitor is a monitor and where it runs.
 type monitor struct{ name, node, address string }
 
-// placeMonitors returns the monitors with their nodes: those that are in the ConfigMap, and new ones on nodes that take their pods.
+// placeMonitors returns the monitors with their nodes: the monitors in the ConfigMap, and new ones on nodes that take their pods.
 func (o *rookOperator) placeMonitors(
 	ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec, nodes []corev1.Node, count int,
 ) ([]monitor, error) {
@@ -312,7 +312,7 @@ type preparedOSD struct {
 	Path string `json:"lv-path"`
 }
 
-// osds runs a job on each node with disks, which finds them, and an OSD for each disk that it found. A disk that is not there, and a node
+// osds runs a job on each node with disks, which finds the disks, and an OSD for each disk. A disk that is not there, and a node
 // that does not take the pods, is left out, as by the real operator: the cluster becomes Ready without it, and Ceph's health tells.
 func (o *rookOperator) osds(
 	ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec, c *ceph.Cluster, nodes []corev1.Node,

@@ -152,7 +152,7 @@ type pluginSpec struct {
 	Replicas                              *int32
 }
 
-// with returns the spec with what another one says of fields that it leaves open.
+// with returns the spec, with another spec's values in empty fields.
 func (s driverSpec) with(d driverSpec) driverSpec {
 	s.SnapshotPolicy, s.FSGroupPolicy = cmp.Or(s.SnapshotPolicy, d.SnapshotPolicy), cmp.Or(s.FSGroupPolicy, d.FSGroupPolicy)
 	s.AttachRequired = cmp.Or(s.AttachRequired, d.AttachRequired)

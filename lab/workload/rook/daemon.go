@@ -107,7 +107,7 @@ func hasDisk(c workload.Container, link string) bool {
 	return c.Disks != nil && slices.Contains(c.Disks(), link)
 }
 
-// startProvision runs the job that looks for the declared disks of a node, and reports the OSDs that it made on them.
+// startProvision runs the job that looks for the declared disks of a node, and reports the new OSDs on them.
 func (r *Rook) startProvision(ctx context.Context, c workload.Container) (*workload.Instance, error) {
 	i, ctx := workload.NewInstance(ctx)
 	i.After(c.Cluster.PodStart/5, func() {

@@ -24,8 +24,8 @@ import (
 // The operator acts on CephCluster, CephBlockPool and CephClient with the names, labels, conditions and texts of the real one. It uses an
 // administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator picks nodes by itself), failover of
 // monitors, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets, rotation of keys but those of daemons. All
-// daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5 knows no types of keys, as the real one. What
-// the real operator waits for a minute, this one looks at every two seconds, but for the health: a CephCluster may be a minute behind.
+// daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5 knows no types of keys, as the real one. Where the
+// real operator waits a minute, this one waits two seconds, except for the health: a CephCluster may be a minute behind.
 type Rook struct {
 	Ceph *ceph.World
 
@@ -241,8 +241,7 @@ func (o *rookOperator) setFinalizers(ctx context.Context, kind schema.GroupVersi
 // states are the older form of a CephCluster's phase.
 var states = map[string]string{"Connecting": "Connecting", "Connected": "Connected", "Progressing": "Creating", "Ready": "Created"}
 
-// setCondition sets a condition of a CephCluster, and its phase and message. Of the other conditions, only those stay that say that the
-// cluster was created or connected.
+// setCondition sets a condition of a CephCluster, and its phase and message. Of the other conditions, only "created" and "connected" stay.
 func (o *rookOperator) setCondition(
 	ctx context.Context, cr *unstructured.Unstructured, kind string, status corev1.ConditionStatus, reason, message string,
 ) error {
@@ -308,7 +307,7 @@ func owned(namespace, name string, owner *metav1.OwnerReference, labels map[stri
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{*owner}}
 }
 
-// ownerOf is the reference to a custom resource that owns what the operator makes for it.
+// ownerOf is the reference to a custom resource, as owner of the operator's objects for it.
 func ownerOf(cr *unstructured.Unstructured) *metav1.OwnerReference {
 	return metav1.NewControllerRef(cr, cr.GroupVersionKind())
 }

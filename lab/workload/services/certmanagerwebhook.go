@@ -19,9 +19,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// StartCertManagerWebhook runs a simulated webhook of cert-manager: HTTPS with a certificate of a CA that it creates
-// and stores in the Secret that its flags name, as the real one does. It allows everything, and writes the requester
-// into a CertificateRequest. It does not validate.
+// StartCertManagerWebhook runs a simulated webhook of cert-manager: HTTPS with a certificate of its own CA, which it stores in the Secret
+// in its flags, as the real one does. It allows everything, and writes the requester into a CertificateRequest. It does not validate.
 func StartCertManagerWebhook(ctx context.Context, c workload.Container) (*workload.Instance, error) {
 	flags, err := options(ctx, c)
 	if err != nil {

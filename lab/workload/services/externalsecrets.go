@@ -42,8 +42,8 @@ func role(c workload.Container) string {
 	return c.Spec.Args[0]
 }
 
-// startWebhook runs the real webhook, which listens on a port of all addresses. Other programs have that port, so it gets a free
-// one, and connections to its port at the pod's address are forwarded to it.
+// startWebhook runs the real webhook, which listens on a port of all addresses. Other programs have this port, so the program gets a free
+// one, and connections to its port at the pod's address are forwarded.
 func startWebhook(ctx context.Context, c workload.Container, path string, env, flags []string) (*workload.Instance, error) {
 	set, err := options(ctx, c)
 	if err != nil {

@@ -28,7 +28,7 @@ var rootPackages = []string{
 	"containernetworking-plugins", "libseccomp2", "mount", "util-linux", "ethtool", "conntrack", "ipset", "socat",
 }
 
-// rootLeftOut are those of these packages that nothing in the root file system runs.
+// rootLeftOut are the packages of these that nothing in the root file system runs.
 var rootLeftOut = []string{
 	"python3*", "libpython3*", "libicu72", "perl*", "debconf*", "dpkg", "adduser", "passwd", "libsqlite3*", "media-types", "netbase",
 	"lsb-base", "sysvinit-utils", "libdb5.3", "libpam-modules*", "gcc-12-base", "readline-common", "libnsl*", "libsemanage*",
@@ -37,7 +37,7 @@ var rootLeftOut = []string{
 // installerPackages are installed in the image of the installer, with what they depend on.
 var installerPackages = []string{"grub-pc-bin", "grub2-common", "mount", "util-linux", "xfsprogs", "dosfstools", "e2fsprogs"}
 
-// installerLeftOut are those of these packages that the installer does not run.
+// installerLeftOut are the packages of these that the installer does not run.
 var installerLeftOut = append([]string{"bash", "coreutils", "grep", "sed", "tar", "install-info", "sensible-utils", "ucf"}, rootLeftOut...)
 
 // libcPackages are the libraries of Go programs that are built with cgo.

@@ -74,7 +74,8 @@ func mergePrograms(root string) error {
 		os.Symlink("usr/bin", filepath.Join(root, "sbin")))
 }
 
-// olderFileSystem gives mkfs.xfs the options that Talos asks for by the name of a kernel, without those that Debian's does not know.
+// olderFileSystem gives mkfs.xfs the options that Talos asks for by the name of a kernel, without options that Debian's mkfs.xfs does not
+// know.
 func olderFileSystem(root string) error {
 	folder := filepath.Join(root, "usr/share/xfsprogs/mkfs")
 	text, err := os.ReadFile(filepath.Join(folder, "lts_6.1.conf"))
