@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
-// podSpecs are the pods that the objects make, by the id of what makes them.
+// podSpecs are the pods that the objects make, by the id of their maker.
 func podSpecs(objects []object) map[string]object {
 	specs := map[string]object{}
 	for _, o := range objects {
@@ -224,7 +224,7 @@ func TestObjects_RollOutWithTheConfigurationTheyRead(t *testing.T) {
 	}
 }
 
-// Without that, etcd trusts the former CA until somebody restarts it.
+// Without that, etcd trusts the old CA until a restart.
 func TestObjects_TheMeshServersPodsAreReplacedWithTheCA(t *testing.T) {
 	pods := func(ca string) any {
 		v := called(t, "mesh")

@@ -28,7 +28,7 @@ type quote struct {
 	text     string
 }
 
-// ofAnother marks a line that quotes a program which is not in this repository: nothing here knows its words.
+// ofAnother marks a line that quotes a program of another repository, whose words are not known here.
 const ofAnother = "<!-- words: of "
 
 // quotes returns the messages that a document quotes: in the tables whose heading says so, and in blocks without a language. A drawing has
@@ -112,8 +112,8 @@ func aboutLab(name string) bool {
 	return strings.HasPrefix(name, "lab/") || name == "docs/lab.md"
 }
 
-// words returns all texts of the repository that programs print: the string literals of the sources, those that are joined with + as one,
-// and the recorded outputs with which tests compare what the programs print. What only a test says, nothing prints.
+// words returns all texts of the repository that programs print: the string literals of the sources, joined where + joins them, and the
+// recorded outputs with which tests compare. What only a test says, nothing prints.
 var words = sync.OnceValues(func() (texts, error) {
 	var all texts
 	err := eachFile(func(name, text string) {
@@ -133,7 +133,7 @@ var words = sync.OnceValues(func() (texts, error) {
 	return all, err
 })
 
-// literals returns the string literals of a source, those that are joined with + as one.
+// literals returns the string literals of a source, joined where + joins them.
 func literals(source string) (all []printable) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
 	if err != nil {

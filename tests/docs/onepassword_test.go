@@ -39,8 +39,8 @@ func flags(words []string, flag string) (values []string) {
 	return values
 }
 
-// Each stack file that declares 1Password gets a Connect server for its vaults, a token that reads those of its own, another one for that
-// of the storage, which writes only if the stack provides it, and the item of its probe.
+// Each stack file that declares 1Password gets a Connect server for its vaults, a token that reads its own vaults, another token for the
+// storage's vault, which writes only if the stack provides the storage, and the item of its probe.
 func TestOperations_MakesIn1PasswordWhatTheStackFilesDeclare(t *testing.T) {
 	servers, tokens, items := map[string][]string{}, map[string][][]string{}, map[string][]string{}
 	name := "docs/credentials.md"

@@ -51,7 +51,7 @@ func (b Block) Run() (Run, error) {
 // Omits reports whether a command is not executed although its block is.
 func (r Run) Omits(words []string) bool { return slices.Contains(r.Without, words[0]) }
 
-// Step is a block that a test executes, and what the document quotes of its output.
+// Step is a block that a test executes, with its quoted output.
 type Step struct {
 	Document string
 	Line     int

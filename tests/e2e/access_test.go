@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestGitOps_AccessAndKeysAreTriedWhenTheyChange changes the keys of SOPS and Flux's access to its source. Each up ends only once Flux has
+// TestGitOps_AccessAndKeysAreTriedWhenTheyChange changes the keys of SOPS and Flux's access to its source. Each run ends only once Flux has
 // used what is new. Then GitOps is removed, which leaves what Flux has applied, and comes back.
 func TestGitOps_AccessAndKeysAreTriedWhenTheyChange(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func (l *lab) removesGitOps() {
 	require.Equal(t, uid, l.field(applied, "{.metadata.uid}"), "Flux adopts what is there")
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 
-	// The policy takes effect with an up of its own, which removes nothing yet.
+	// The policy takes effect with a run of its own, which removes nothing yet.
 	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:gitops.deletionPolicy", "delete")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, uid, l.field(applied, "{.metadata.uid}"), "the policy alone removes nothing")

@@ -33,9 +33,9 @@ var allowedVariables = []string{"PROXMOX_VE_API_TOKEN", "PULUMI_CONFIG"}
 // keptKubeconfig is what the Kubernetes plugin leaves in TMPDIR: see docs/credentials.md.
 var keptKubeconfig = regexp.MustCompile(`/kubeconfig[0-9]+ has the secret \d+ of the state of infra`)
 
-// noSecrets gives infra a canary, a value that is nowhere else, in every secret input, runs previews and ups, some of which fail, and
-// searches for it and for all other secrets whatever is left and what can be seen meanwhile. The last up has failed: destroyed, which
-// follows, destroys what it left.
+// noSecrets gives infra a canary, a value that is nowhere else, in every secret input, makes previews and runs, some of which fail, and
+// searches everything that is left, and that can be seen meanwhile, for the canary and all other secrets. The last run has failed:
+// destroyed, which follows, destroys what it left.
 func noSecrets(t *testing.T, l *lab) {
 	file := l.stackFile("infra")
 	before, err := os.ReadFile(file)
@@ -220,7 +220,7 @@ func middle(text string) string {
 	return lines[len(lines)/2]
 }
 
-// watcher searches for secrets what commands of a lab print, and what can be seen while they run.
+// watcher searches the output of a lab's commands, and what can be seen while they run, for secrets.
 type watcher struct {
 	t       *testing.T
 	lab     *lab

@@ -34,8 +34,8 @@ func stepsOf(t *testing.T, document string) []docs.Step {
 	return steps
 }
 
-// documentsAreTrue runs the commands of the documents besides the tutorial, each document in its order, while both clusters run. Those of
-// docs/gates.md are the first, because they write the credentials that the others use.
+// documentsAreTrue runs the commands of the documents besides the tutorial, each document in its order, while both clusters run. The
+// commands of docs/gates.md are the first, because they write the credentials that the others use.
 func documentsAreTrue(t *testing.T, l *lab) {
 	files, err := docs.Readers(checkoutFolder)
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func (l *lab) shell(commands string) (string, error) {
 	return l.try("bash", "-e", "-o", "pipefail", "-c", commands)
 }
 
-// inCheckout runs commands outside the lab. Its folder gets the probe that they have built, because it is not the checkout.
+// inCheckout runs commands outside the lab. Its folder, which is not the checkout, gets the built probe.
 func inCheckout(t *testing.T, l *lab, commands string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", commands)

@@ -161,7 +161,7 @@ func (l *lab) checkOutput(out, expected string) {
 	require.NoError(l.t, err, "%s", said)
 }
 
-// pendingOperations is what Pulumi says in the run after one that was killed; see docs/operations.md.
+// pendingOperations is Pulumi's message in the run after a killed run; see docs/operations.md.
 const pendingOperations = `^warning: Attempting to deploy or update resources with \d+ pending operations from previous deployment\.`
 
 func (l *lab) status() status {
@@ -249,7 +249,7 @@ func (l *lab) background(argv ...string) *background {
 	return b
 }
 
-// kill kills Pulumi, and releases the stack's lock. Its plugins, which have process groups of their own, notice it late.
+// kill kills Pulumi, and releases the stack's lock. Pulumi's plugins, which have process groups of their own, notice it late.
 func (b *background) kill(stack string) {
 	l := b.lab
 	l.t.Helper()

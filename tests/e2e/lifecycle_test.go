@@ -122,7 +122,7 @@ func kubernetesUpgraded(l *lab) {
 	require.Equal(l.t, []string{olderTalos, newerKubernetes, newerKubernetes}, []string{talos, kubelet, servers})
 }
 
-// talosUpgraded upgrades Talos. The newer one does not boot on the first node, which ends the up. The next up is killed when that node has
+// talosUpgraded upgrades Talos. The new one does not boot on the first node, which ends the run. The next run is killed when that node has
 // the newer Talos after all. The last one goes on, and does not upgrade that node again.
 func talosUpgraded(l *lab) {
 	l.declare("talos", map[string]any{"version": newerTalos})
@@ -207,7 +207,7 @@ func wrongGate(l *lab) {
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 }
 
-// wrongFlag declares a flag with a value that the API server does not take, so that it does not start. The next up corrects it: no other
+// wrongFlag declares a flag with a value that the API server does not take, so that it does not start. The next run corrects it: no other
 // control plane has it.
 func wrongFlag(load *load) func(*lab) {
 	return func(l *lab) {
@@ -242,7 +242,7 @@ func flagChanged(load *load) func(*lab) {
 	}
 }
 
-// memoryChanged changes the memory of all machines: Proxmox reboots them. It kills the up while a node is in its turn. The next one goes
+// memoryChanged changes the memory of all machines: Proxmox reboots them. It kills the run while a node is in its turn. The next one goes
 // on.
 func memoryChanged(load *load) func(*lab) {
 	return func(l *lab) {
@@ -292,7 +292,7 @@ var addresses = map[string]string{
 }
 
 // fileChanged declares a file, which a node has only after a reboot: before Talos 1.14, Talos reboots, and later Slipway does. A worker
-// does not boot, which ends the up. The next one goes on.
+// does not boot, which ends the run. The next one goes on.
 func fileChanged(load *load) func(*lab) {
 	return func(l *lab) {
 		l.patches(false, false)
@@ -311,7 +311,7 @@ func fileChanged(load *load) func(*lab) {
 	}
 }
 
-// killedInTheFirstTurn kills an up while the first control plane is in its turn. The next one goes on.
+// killedInTheFirstTurn kills a run while the first control plane is in its turn. The next one goes on.
 func (l *lab) killedInTheFirstTurn() {
 	up := l.up("infra")
 	up.reaches("the first control plane is in its turn", func() bool {
@@ -323,7 +323,7 @@ func (l *lab) killedInTheFirstTurn() {
 	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
 }
 
-// etcdArgumentChanged declares an argument of etcd, for which Slipway reboots the control planes. It kills the up while the first one is in
+// etcdArgumentChanged declares an argument of etcd, for which Slipway reboots the control planes. It kills the run while the first is in
 // its turn. The next one goes on.
 func etcdArgumentChanged(load *load) func(*lab) {
 	return func(l *lab) {

@@ -19,8 +19,8 @@ import (
 const (
 	matrixStack   = "infra"
 	gateTimeout   = "60s"            // much longer than a healthy gate takes here
-	treeTimeout   = "5m"             // for an up that applies the whole tree
-	stillWaiting  = 20 * time.Second // an up that has not ended after this time counts as waiting
+	treeTimeout   = "5m"             // for a run that applies the whole tree
+	stillWaiting  = 20 * time.Second // a run that has not ended after this time counts as waiting
 	longestRepair = 15 * time.Minute // the Talos provider alone retries for ten minutes
 )
 
@@ -46,8 +46,8 @@ func TestMatrix(t *testing.T) {
 // laneRun is the run of a lane, which creates one cluster.
 type laneRun struct {
 	lab     *lab
-	running *background   // the up that runs; nil means none
-	pending []faults.Case // switched off once the next fault is on, so that up cannot get past that one
+	running *background   // the run in progress; nil means none
+	pending []faults.Case // switched off once the next fault is on, which then stops `up`
 }
 
 func (r *laneRun) run(c faults.Case) {
@@ -128,7 +128,7 @@ func (r *laneRun) switchOff(c faults.Case) {
 	}
 }
 
-// completes runs up until it has installed Flux, or waits for the up that runs. Faults that do not affect up stay on until then; the
+// completes runs up until it has installed Flux, or waits for the run in progress. Faults that do not affect up stay on until then; the
 // next up corrects what they have changed.
 func (r *laneRun) completes() {
 	l := r.lab

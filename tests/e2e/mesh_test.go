@@ -13,7 +13,7 @@ import (
 )
 
 // TestMesh_TwoClustersSeeEachOther creates two clusters with each other as peers, one after the other, and destroys the second one again.
-// The mesh between them is real: Cilium's mesh API server, and agents that read what it has.
+// The mesh between them is real: Cilium's mesh API server, and agents that read from it.
 func TestMesh_TwoClustersSeeEachOther(t *testing.T) {
 	t.Parallel()
 	l := meshLab(t, "mesh", nil)

@@ -40,7 +40,7 @@ type meshSeen struct {
 	} `json:"problems"`
 }
 
-// remarks are what a report says that is not as declared, one line each.
+// remarks are a report's differences from the declaration, one line each.
 func (m meshSeen) remarks() string {
 	var lines []string
 	for _, p := range m.Problems {
@@ -81,7 +81,7 @@ func (l *lab) checkout() string {
 	return folder
 }
 
-// sees tells whether a cluster is connected with a peer, or finds it absent, once it is one of both.
+// sees waits until a cluster is connected with a peer, or finds it absent, and tells which.
 func (l *lab) sees(stack, peer string) string {
 	l.t.Helper()
 	out, err := l.probeMesh(stack, "--timeout", "4m")

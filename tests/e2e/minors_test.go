@@ -72,7 +72,7 @@ func skippedMinorRefused(l *lab) {
 	require.Equal(l.t, before, l.boots())
 }
 
-// talosRollsBackOnce upgrades Talos. The new one does not boot on the first node, which ends the up; the next up goes on. Then a skipped
+// talosRollsBackOnce upgrades Talos. The new one does not boot on the first node, which ends the run; the next run goes on. Then a skipped
 // minor release of Kubernetes is refused, which the newer Talos would run.
 func talosRollsBackOnce(l *lab) {
 	l.declaresVersions("v1.13.9", "v1.35.7")
@@ -101,7 +101,7 @@ func downgradesRefused(l *lab) {
 }
 
 // manifestsAreThoseOfTalos asks talosctl what it would change. The newest one that can be built here is of 1.13, and knows no later Talos.
-// The objects are of Talos 1.12, so it would note in each that it belongs to the inventory that Talos keeps since 1.13, and nothing else.
+// The objects are of Talos 1.12: it would only note in each that the object belongs to the inventory that Talos keeps since 1.13.
 func manifestsAreThoseOfTalos(l *lab) {
 	upgrade := l.in("talosctl", "--context=infra", "--nodes=10.25.11.11", "upgrade-k8s", "--dry-run", "--to=v1.36.4")
 	require.Contains(l.t, upgrade, "updating kubelet to version")

@@ -58,7 +58,7 @@ func hostsChanged(t *testing.T, l *lab) {
 	movesTo(t, l, before, hosts)
 }
 
-// movesTo pins machines to other hosts, and checks that an up moves them, and changes nothing else of any machine.
+// movesTo pins machines to other hosts, and checks that a run moves them, and changes nothing else of any machine.
 func movesTo(t *testing.T, l *lab, before map[string]machine, hosts map[string]string) {
 	t.Helper()
 	want := maps.Clone(before)

@@ -96,7 +96,7 @@ func workerAdded(l *lab) {
 	require.Equal(l.t, "True", l.field("node/infra-worker-3", `{.status.conditions[?(@.type=="Ready")].status}`))
 }
 
-// workerLeftOut stops a worker, and changes all machines without it. The next up, once it runs again, changes it as well.
+// workerLeftOut stops a worker, and changes all machines without it. The next run, once it runs again, changes it as well.
 func workerLeftOut(l *lab) {
 	const limit = `vm.max_map_count: "262145"`
 	configuration := func(address string) string { return l.onNode(address, "get", "machineconfig", "--output=yaml") }
@@ -122,7 +122,7 @@ func workerLeftOut(l *lab) {
 	require.Equal(l.t, uid, l.field("node/infra-worker-3", "{.metadata.uid}"), "it is the same node")
 }
 
-// workerRemoved kills the up when the worker is cordoned. The next one goes on.
+// workerRemoved kills the run when the worker is cordoned. The next one goes on.
 func workerRemoved(l *lab) {
 	l.removes(1, "infra-worker-1")
 	require.Contains(l.t, l.pulumi("preview", "--diff", "--stack", "infra"),

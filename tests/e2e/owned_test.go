@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGitOps_ComponentsChangeTheirOwnerWithoutARestart hands Cilium and cert-manager over to Flux and back. An up is killed on both ways.
+// TestGitOps_ComponentsChangeTheirOwnerWithoutARestart hands Cilium and cert-manager over to Flux and back. A run is killed on both ways.
 func TestGitOps_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "owned", func(s settings) {
@@ -71,7 +71,7 @@ func TestGitOps_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
-// TestGitOps_ANewClusterInstallsWhatFluxOwns creates a cluster all of whose components belong to Flux from the first up. Flux finds each
+// TestGitOps_ANewClusterInstallsWhatFluxOwns creates a cluster all of whose components belong to Flux from the first run. Flux finds each
 // as its file says: it rolls nothing out again.
 func TestGitOps_ANewClusterInstallsWhatFluxOwns(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func (l *lab) writeReleases(components ...string) {
 	require.NoError(l.t, err, "%s", said)
 }
 
-// killedUpgradeIsCompleted kills an up while Helm upgrades Cilium, and runs another one.
+// killedUpgradeIsCompleted kills a run while Helm upgrades Cilium, and runs another one.
 func (l *lab) killedUpgradeIsCompleted() {
 	l.t.Helper()
 	newest := 0

@@ -15,8 +15,8 @@ import (
 )
 
 // TestPreview_OfBothStacksIsCheap runs `make preview` of the stack files as they are, mesh, storage and handover included, without any
-// network but loopback. It reports what a preview costs, with nothing compiled, with everything, and for many nodes. Only what a preview
-// itself takes is limited, in CPU time, which depends less than time on what else runs here.
+// network but loopback. It reports what a preview costs, with nothing compiled, with everything, and for many nodes. Only the preview's own
+// CPU time is limited, which depends less on other processes than time.
 func TestPreview_OfBothStacksIsCheap(t *testing.T) {
 	const reported, warm = 0, 90 * time.Second // 30 s of two cores, and half of it: beside other work, the same takes more
 	l := startLab(t, "preview-cost")

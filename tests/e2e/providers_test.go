@@ -99,8 +99,8 @@ func probeItem(t *testing.T, l *lab) string {
 	return ""
 }
 
-// itemsSynced shows that an ExternalSecret of one's own syncs from the store, beside the probe's, and one of a namespace that is not
-// declared does not.
+// itemsSynced shows that a user's ExternalSecret syncs from the store, beside the probe's, and an ExternalSecret in an undeclared namespace
+// does not.
 func itemsSynced(t *testing.T, l *lab) {
 	for _, namespace := range []string{"default", "cert-manager"} {
 		l.apply("infra", map[string]any{
@@ -123,7 +123,7 @@ func itemsSynced(t *testing.T, l *lab) {
 	require.True(t, want == l.decoded("infra", "external-secrets", "slipway-probe", "value"), "the value in 1Password")
 }
 
-// connectRefuses shows that up stops at what 1Password refuses and names it, and that the next up gets past it.
+// connectRefuses shows that up stops at what 1Password refuses and names it, and that the next run gets past it.
 func connectRefuses(t *testing.T, l *lab) {
 	text, err := os.ReadFile(filepath.Join(l.onepassword(), "token"))
 	require.NoError(t, err)
@@ -192,8 +192,8 @@ func (l *lab) sealingCertificate(stack string) string {
 	return l.pulumi("stack", "output", "sealedSecretsCert", "--stack", stack)
 }
 
-// sealingKeyRotated shows that what is sealed with the stack's certificate is decrypted, also what was sealed before another key was
-// made, and that the controller always runs.
+// sealingKeyRotated shows that secrets sealed with the stack's certificate are decrypted, also those sealed before another key was made,
+// and that the controller always runs.
 func sealingKeyRotated(t *testing.T, l *lab) { l.rotatesSealingKey("apps") }
 
 func (l *lab) rotatesSealingKey(stack string) {

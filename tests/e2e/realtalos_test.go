@@ -33,8 +33,8 @@ const (
 	realPlugins = "[plugins.'io.containerd.cri.v1.runtime'.cni]\n  conf_dir = '/var/cni'\n"
 )
 
-// TestRealTalos_DoesWhatSlipwayExpects boots the real Talos in QEMU, from the unmodified program's VM and configuration. What follows the
-// gate of the machines needs images that the lab does not have, so that each up is killed there.
+// TestRealTalos_DoesWhatSlipwayExpects boots the real Talos in QEMU, from the unmodified program's VM and configuration. The steps after
+// the gate of the machines need images that the lab does not have, so each run is killed there.
 func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
 	l := labOfShape(t, "real", func(s settings) {
 		s.withoutProviders()
@@ -86,11 +86,11 @@ func (l *lab) upTo(name string, ended bool) map[string]string {
 	return seen
 }
 
-// The resource with which the machines' part of an up ends.
+// The resource with which the machines' part of a run ends.
 const machinesGate = "machines-probe"
 
 func killedAtFivePoints(l *lab) {
-	// The boot of the real Talos hangs now and then, and only a run that has created the VM resets it: so no run is killed after that.
+	// The boot of the real Talos hangs now and then, and only the run that has created the VM resets it: so no run is killed between.
 	l.upTo("talos-infra-cp-1-vm", false)
 	l.upTo("talos-infra-cp-1-apply", false)
 	l.upTo("talos-bootstrap", false)
@@ -105,7 +105,7 @@ func killedAtFivePoints(l *lab) {
 	require.Contains(l.t, l.field("node/infra-cp-1", "{.status.nodeInfo.osImage}"), realVersion)
 }
 
-// connects writes the contexts that the lab takes from the outputs of an up that has ended: the client of Talos is in the state, too.
+// connects writes the contexts that the lab takes from the outputs of a run that has ended: the client of Talos is in the state, too.
 func connects(l *lab) {
 	l.t.Helper()
 	var state struct {

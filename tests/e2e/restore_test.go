@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestRestore_ALostClusterComesBackFromASnapshot rehearses what docs/recovery.md says about certificates that have expired, about a state
-// that was lost, and about machines that were all lost.
+// TestRestore_ALostClusterComesBackFromASnapshot rehearses docs/recovery.md: expired certificates, a lost state, and the loss of all
+// machines.
 func TestRestore_ALostClusterComesBackFromASnapshot(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "restored", func(s settings) {
@@ -145,7 +145,7 @@ func lostState(l *lab) {
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
-// expiredCertificates puts client certificates into the state that have expired, as after a year without any up. The up after that renews
+// expiredCertificates puts client certificates into the state that have expired, as after a year without any run. The run after that renews
 // them.
 func expiredCertificates(l *lab) {
 	t := l.t

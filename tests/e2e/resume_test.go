@@ -17,8 +17,8 @@ import (
 // fewestKills is the least number of runs that TestResume must have killed.
 const fewestKills = 50
 
-// fewestPlanned leaves points to spare: what runs beside a resource that is killed goes on for a moment, or for good if only its plugin was
-// killed. So the next run finds some of it done, and does not pass the points of that.
+// fewestPlanned leaves points to spare: operations beside a killed one go on for a moment, or to their end if only its plugin was killed.
+// So the next run finds some of it done, and does not pass the points of that.
 const fewestPlanned = fewestKills * 3 / 2
 
 // fewestReached returns how many of the planned points of one command must be reached, so that none goes without.
@@ -61,7 +61,7 @@ func smallChain(s settings) {
 		"cephCSI": skip})
 }
 
-// smallTree commits a tree of one ConfigMap: what Flux applies, it applies beside the runs.
+// smallTree commits a tree of one ConfigMap: Flux applies the tree beside the runs.
 func (l *lab) smallTree() {
 	l.t.Helper()
 	folder := filepath.Join(l.project, "kubernetes", "clusters", "infra")
@@ -165,7 +165,7 @@ func TestSeries_KillWhatWorksInTheCommand(t *testing.T) {
 		"neither the program nor a probe runs")
 }
 
-// nextProcess returns the plugin that does an operation, or Pulumi, which does some itself. In an up, it returns in turns with them the
+// nextProcess returns the plugin that does an operation, or Pulumi, which does some itself. In a run, it returns in turns with them the
 // process that works for them: the probe, or the program and its language host.
 func nextProcess() func(operation) victim {
 	number := map[string]int{}
@@ -256,7 +256,7 @@ func (r *resume) completes(s *series) {
 	l.nothingIsLeft()
 }
 
-// vmIsGone is what the provider says of a VM that a killed run has deleted without recording it. docs/operations.md tells what to do.
+// vmIsGone is the provider's message about a VM that a killed run has deleted without recording it. docs/operations.md tells what to do.
 const vmIsGone = "error retrieving VM status: the requested resource does not exist"
 
 // finishes runs a command again and again. Each run is killed at the first point that it reaches, unless it ends before. A run that is not
@@ -302,7 +302,7 @@ func (r *resume) finishes(points []point, command string) {
 	require.GreaterOrEqual(l.t, killed, fewestReached(planned), "%d of %d runs of %s were killed", killed, planned, command)
 }
 
-// diesAt kills the run at a point that it has reached, and waits until it has ended. It returns false if the run ended before.
+// diesAt kills the run at a point that it has reached, and waits for its end. It returns false if the run ended before.
 func (r *engineRun) diesAt(p point) bool {
 	l := r.lab
 	l.t.Helper()
@@ -338,7 +338,7 @@ func (l *lab) nothingIsLeft() {
 	}, 15*time.Second, 250*time.Millisecond, "something is left of the destroyed stack: %+v", &s)
 }
 
-// destroysHalf kills an up at several points, takes away the API server, and destroys what there is, in one run.
+// destroysHalf kills a run at several points, takes away the API server, and destroys what there is, in one run.
 func (r *resume) destroysHalf(l *lab) {
 	powerOff := func() {
 		for name, id := range map[string]string{"pve1": "1111", "pve2": "1112", "pve3": "1113"} {
@@ -347,7 +347,7 @@ func (r *resume) destroysHalf(l *lab) {
 	}
 	apiGone := func() { l.must("fault", "api-server-gone", "infra") }
 	for _, half := range []struct {
-		name  string // of the resource in whose middle the up is killed
+		name  string // of the resource in whose middle the run is killed
 		fault func() // after the kill
 	}{
 		{"talos-pve2-iso", nil},

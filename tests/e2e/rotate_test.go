@@ -44,7 +44,7 @@ func (l *lab) caGeneration(of string, number int) {
 	l.declare("lifecycle", map[string]any{"certificateAuthorities": map[string]any{of: number}})
 }
 
-// talosCAReplaced kills the up when the first control plane has a certificate of the new CA. The next one goes on.
+// talosCAReplaced kills the run when the first control plane has a certificate of the new CA. The next one goes on.
 func talosCAReplaced(l *lab) {
 	t := l.t
 	before, boots, kubeconfig := l.talosconfigFile("before"), l.boots(), l.output("kubeconfig")

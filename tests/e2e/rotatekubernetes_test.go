@@ -39,7 +39,7 @@ func barePodRefused(l *lab) {
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 }
 
-// kubernetesCAReplaced kills the up when the API server of the first control plane has a certificate of the new CA. The next one goes on.
+// kubernetesCAReplaced kills the run when the API server of the first control plane has a certificate of the new CA. The next one goes on.
 func kubernetesCAReplaced(l *lab) {
 	t := l.t
 	before, boots, talosconfig := l.kubeconfigFile("before"), l.boots(), l.output("talosconfig")
@@ -94,7 +94,7 @@ func kubernetesCAReplaced(l *lab) {
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
-// otherKubeconfig is what a preview says when the kubeconfig will be another one: it compares no object in the cluster.
+// otherKubeconfig is a preview's message when the kubeconfig will change: it compares no object in the cluster.
 const otherKubeconfig = `generation 2 of Kubernetes's CA|The provider for this resource has inputs that are not known during preview|` +
 	`may not correctly represent the changes`
 

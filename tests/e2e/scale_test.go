@@ -12,7 +12,7 @@ import (
 )
 
 // TestScale creates infra with increasing numbers of nodes, and reports time and memory. The figures depend on this machine and do
-// not fail the test. It fails if a size does not come up, or if a second up changes anything.
+// not fail the test. It fails if a size does not come up, or if a second run changes anything.
 func TestScale(t *testing.T) {
 	for _, nodes := range []int{5, 20, 100} {
 		t.Run(fmt.Sprintf("%dNodes", nodes), func(t *testing.T) {

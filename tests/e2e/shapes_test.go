@@ -199,7 +199,7 @@ func labOfShape(t *testing.T, name string, shape func(settings), flags ...string
 	return startLabOf(t, clone, name, flags...)
 }
 
-// comesUp creates infra, and checks that a second up changes nothing.
+// comesUp creates infra, and checks that a second run changes nothing.
 func comesUp(l *lab) {
 	l.t.Helper()
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestGitOps_EverySourceIsFetchedOrItsRefusalIsNamed lets Flux sync from every kind of source that the lab has, one after the other in one
-// cluster, each also with what its host refuses. Then Flux is uninstalled, and one of `flux bootstrap` is refused and adopted.
+// TestGitOps_EverySourceIsFetchedOrItsRefusalIsNamed lets Flux sync from every kind of source in the lab, one after the other in one
+// cluster, each also with access that its host refuses. Then Flux is uninstalled, and one of `flux bootstrap` is refused and adopted.
 func TestGitOps_EverySourceIsFetchedOrItsRefusalIsNamed(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "sources", func(s settings) {
@@ -260,7 +260,7 @@ func bootstrapped(l *lab) {
 	require.Equal(t, kept, workload(), "what Flux has applied stays")
 }
 
-// enable turns GitOps on or off with an up.
+// enable turns GitOps on or off with a run.
 func (l *lab) enable(yes bool) {
 	l.t.Helper()
 	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:gitops.enabled", fmt.Sprint(yes))

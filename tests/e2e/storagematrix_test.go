@@ -41,7 +41,7 @@ func TestMatrix_Storage(t *testing.T) {
 	l.storageCase(t, "the keys are not the provider's", func() { l.newCephKey("provisioner") }, func() { l.takeOverCephKey("provisioner") })
 }
 
-// storageCase makes a case, waits until the probe says what it must, and fixes it.
+// storageCase makes a case, waits for the probe's message, and ends the case.
 func (l *lab) storageCase(t *testing.T, name string, breaks, fixes func()) {
 	t.Helper()
 	at := slices.IndexFunc(faults.StorageCases, func(c faults.StorageCase) bool { return c.Name == name })

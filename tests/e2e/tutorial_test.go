@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-platform/slipway/tests/docs"
 )
 
-// TestTutorial runs the commands of docs/tutorial.md word for word, in their order, and compares what they print with what the page quotes.
-// Before it destroys the clusters, it runs the commands of the other documents that have its name above them, changes by hand what Pulumi
-// owns, for make drift, and asks the tools whether the commands of all documents can exist.
+// TestTutorial runs the commands of docs/tutorial.md word for word, in their order, and compares their output with the page. Before it
+// destroys the clusters, it runs the commands of the other documents that have its name above them, changes by hand what Pulumi owns, for
+// make drift, and asks the tools whether the commands of all documents can exist.
 func TestTutorial(t *testing.T) {
 	l := startLab(t, "tutorial")
 	steps := stepsOf(t, "docs/tutorial.md")
@@ -48,8 +48,8 @@ func TestTutorial(t *testing.T) {
 	})
 }
 
-// compare returns an error for the first quoted line that was not printed after those before it. … stands for any text, and any number of
-// blanks for one.
+// compare returns an error for the first quoted line that was not printed after the lines before it. … stands for any text, and any number
+// of blanks for one.
 func compare(step docs.Step, out string) error {
 	rest := strings.Split(out, "\n")
 	for _, quoted := range step.Quoted {

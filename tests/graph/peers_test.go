@@ -147,7 +147,7 @@ func TestPeers_OtherStacksOfTheCheckoutAreCompared(t *testing.T) {
 		"; if other has given it up in its file, run its `pulumi up` first")
 
 	rec = newRecorderOf(t, file, "infra")
-	// Of what cannot be read it is not known that it collides.
+	// Values that cannot be read are not known to collide.
 	for name, outputs := range map[string]map[string]any{
 		"a newer version": {"contractVersion": contract.Version + 1, "clusterId": 1},
 		"no address":      otherRuns(t, map[string]any{"meshIp": "none", "podCidr": nil}),

@@ -82,7 +82,7 @@ func TestProviders_ShowNoSecret(t *testing.T) {
 	}
 }
 
-// secretNamed returns the Secret of that name: the key that it is made of has the same name.
+// secretNamed returns the Secret of that name, not its key, which has the same name.
 func secretNamed(t *testing.T, rec *mocks.Recorder, name string) mocks.Registration {
 	t.Helper()
 	for _, reg := range rec.OfType("kubernetes:core/v1:Secret") {

@@ -21,7 +21,7 @@ import (
 )
 
 // releases is the folder with a folder for each release: the stack files, and the state of each stack after one run in the lab, as
-// `make keep-state` writes them. A version that was a default of that release, and is another one now, is written into the stack files.
+// `make keep-state` writes them. A default version of that release that has changed since is written into the stack files.
 const releases = "tests/graph/states"
 
 // The values by which Pulumi marks a secret in a state.
@@ -45,9 +45,9 @@ func (k kept) key() string { return k.Type + " " + lastOf(k.URN) }
 // lastOf returns the name at the end of a URN, or of a provider's URN without its id.
 func lastOf(urn string) string { return urn[strings.LastIndex(urn, "::")+2:] }
 
-// TestState_OfEachReleaseShowsNoChange runs the program with the stack files of a release, as if its resources existed, and compares what
-// it registers with the state that the release left: the same types, names and parents, and the same inputs, but for what is intended.
-// Runs of the probe may differ in what starts them again.
+// TestState_OfEachReleaseShowsNoChange runs the program with the stack files of a release, as if its resources existed, and compares the
+// registered resources with the state that the release left: the same types, names and parents, and the same inputs, except for intended
+// changes. Runs of the probe may differ in what starts them again.
 //
 // Secrets are not kept, so only that they are secret is compared. What a provider would make of an equal input is not modelled.
 func TestState_OfEachReleaseShowsNoChange(t *testing.T) {
@@ -123,7 +123,7 @@ func readState(t *testing.T, path string) map[string]kept {
 	return resources
 }
 
-// keptOutputs answers for the provider with the outputs in the state. Secrets are not in it: they are those of the other tests.
+// keptOutputs answers for the provider with the outputs in the state. It has no secrets: they are the other tests'.
 func keptOutputs(reg mocks.Registration, before kept) (resource.PropertyMap, error) {
 	outputs, err := answer(reg)
 	if err != nil {
@@ -202,7 +202,7 @@ func nameIn(urn string) string {
 }
 
 // inputsOf returns the inputs of a registration in the form of a state, where a provider has the version of its plugin among them. As the
-// engine does, it takes those that are ignored from the state.
+// engine does, it takes ignored inputs from the state.
 func inputsOf(reg mocks.Registration, was kept) map[string]any {
 	given := reg.Inputs.Copy()
 	for _, ignored := range reg.IgnoreChanges {
@@ -244,7 +244,7 @@ func stateForm(value resource.PropertyValue) any {
 	return value.Mappable()
 }
 
-// reruns are the inputs of a run of the probe that only start it again: what it reads, and what it verifies.
+// reruns are the inputs that only start the probe again: what it reads, and what it verifies.
 var reruns = []string{"stdin", "triggers"}
 
 // ofSecrets are inputs that follow from secrets, which are not those of the release. They are not compared.
@@ -285,8 +285,8 @@ var ofPlugins = []string{
 	"cdrom.enabled: was true, is not given any more",
 }
 
-// differences returns what a program's inputs change in those of the state. Inputs in the state that the program does not give are those
-// that the provider has added.
+// differences returns what a program's inputs change in those of the state. The provider has added the inputs in the state that the program
+// does not give.
 func differences(now map[string]any, was kept) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(was.Inputs)) {

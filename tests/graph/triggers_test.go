@@ -89,8 +89,8 @@ func TestGates_WithoutSecretPatchesHaveNoTriggerForThem(t *testing.T) {
 	}
 }
 
-// The engine replaces a gate together with a machine in the run that makes the VM only. If that run ends before the gate, the next one has
-// nothing but the gate's inputs to tell that it vouched for other machines.
+// The engine replaces a gate together with a machine in the run that makes the VM only. If that run ends before the gate, only the gate's
+// inputs tell the next run that the gate vouched for other machines.
 func TestGates_VouchForAnotherVMInALaterRun(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		for _, name := range []string{machinesGate, gate, handover} {

@@ -153,7 +153,7 @@ func or(s, fallback string) string {
 	return s
 }
 
-// monitor has the methods that answer a program, so that Recorder does not export them.
+// monitor has the methods that answer a program, which Recorder does not export.
 type monitor struct{ *Recorder }
 
 func (m monitor) call(args Call) (resource.PropertyMap, error) {

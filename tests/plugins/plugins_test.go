@@ -17,8 +17,8 @@ var used = map[string][]string{
 	"vm":       {"virtualMachineArgs", "virtualMachineState"},
 }
 
-// known are the differences that do not matter, because the program does not set these inputs: a test of package proxmox shows it of the
-// one that is deprecated.
+// known are the differences that do not matter, because the program does not set these inputs: for the deprecated input, a test of package
+// proxmox shows it.
 var known = map[string]string{
 	"VirtualMachineInitialization.upgrade":   "is missing",
 	"VirtualMachineInitializationDns.server": "is missing",

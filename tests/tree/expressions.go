@@ -7,7 +7,7 @@ import (
 )
 
 // ciliumMetrics are the metrics of Cilium that rules may use, with the files of Cilium 1.18 that name each. A rule about a metric that
-// does not exist never fires, and nothing says so: look a new one up there before it is added here.
+// does not exist never fires, and nothing says so: look a new metric up there before you add it here.
 var ciliumMetrics = map[string]string{
 	"cilium_bgp_control_plane_session_state":             "pkg/bgpv1/metrics/metrics.go",
 	"cilium_bpf_map_pressure":                            "pkg/metrics/metrics.go",

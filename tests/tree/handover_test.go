@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// waits says why a layer with the object becomes Ready only after something that no `up` brings: a volume, which a consumer of storage
+// waits says why a layer with the object becomes Ready only after something that no run brings: a volume, which a consumer of storage
 // has only once it is connected, or a secret that a person puts into a vault or into DNS. It is "" if it does not wait.
 //
 // Other objects with volumes do not make Flux wait: the status of VMSingle and VLSingle has no condition Ready, nor has that of a

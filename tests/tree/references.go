@@ -147,7 +147,7 @@ func (r referrer) chart() {
 	}
 }
 
-// healthCheck checks that what a Kustomization waits for is in its layer, or made by a HelmRelease in it.
+// healthCheck checks that the objects a Kustomization waits for are in its layer, or made by a HelmRelease in it.
 func (r referrer) healthCheck(check map[string]any) {
 	for _, layer := range r.layers {
 		if layer.Name != r.object.GetName() {
@@ -337,7 +337,7 @@ func (t *tree) closure(object Object) (names []string) {
 	return names
 }
 
-// order: the namespace of an object is made by its own layer, by one that it waits for, or before Flux. The same holds for the Gateway
+// order: the namespace of an object is made by its own layer, by a layer before it, or before Flux. The same holds for the Gateway
 // of a route and the issuer of a certificate.
 func order(t *tree) {
 	t.each(func(layer Layer, object Object) {

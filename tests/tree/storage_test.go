@@ -38,8 +38,7 @@ func TestStorage_TheGateKnowsHowTheTreeConnectsAConsumer(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// Without a vault, what is committed for a consumer may be encrypted by SOPS: then the layer that applies it decrypts, by the patch in the
-// document.
+// Without a vault, the committed files for a consumer may be encrypted by SOPS: then their layer decrypts, by the patch in the document.
 func TestStorage_TheDocumentedPatchLetsAConsumersLayerDecrypt(t *testing.T) {
 	text, err := os.ReadFile("../../docs/gitops.md")
 	require.NoError(t, err)

@@ -146,7 +146,7 @@ func TestTree_WithoutItsSettingsIsRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// Floors of what a tree has, a little below what it has.
+// Lower limits for a tree, a little below its present numbers.
 const (
 	fewestLayers  = 16
 	fewestObjects = 50
@@ -247,8 +247,8 @@ func partOf(t *testing.T, files filesys.FileSystem, folder string, used map[stri
 // freeValues are values of which a chart writes whatever is below them into an object, by chart and path.
 var freeValues = []string{"descheduler.deschedulerPolicy"}
 
-// unknownValues lists the values that a chart neither has nor names in its templates: they have no effect. at is the name of the chart or
-// the path of the values.
+// unknownValues lists the values that a chart neither has nor names in its templates, and which have no effect. at is the name of the chart
+// or the path of the values.
 func unknownValues(of *chart.Chart, at string, values, known map[string]any) (unknown []string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		usual, found := known[key]

@@ -41,7 +41,7 @@ func (c Case) Arguments() []string {
 	return arguments
 }
 
-// Absent returns the components of which no resource may exist after an up that the fault has stopped.
+// Absent returns the components of which no resource may exist after a run that the fault has stopped.
 func (c Case) Absent() []string {
 	if i := slices.Index(Chain, c.Before); i >= 0 {
 		return Chain[i:]

@@ -58,7 +58,7 @@ func TestStorageCases_DeclareWhatTheyExpect(t *testing.T) {
 	}
 }
 
-// The lab is another module. Its document, which is generated from its kinds of faults, lists them.
+// The lab is another module. The lab's document, which is generated from its kinds of faults, lists them.
 func TestCases_NameFaultsOfTheLab(t *testing.T) {
 	lab, err := os.ReadFile("../../../docs/lab.md")
 	require.NoError(t, err)

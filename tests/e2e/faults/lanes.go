@@ -1,7 +1,7 @@
 package faults
 
 // Lanes are the cases of the matrix in the order in which they run. In one lane a cluster is created, from VMs to Flux, and the faults
-// are switched on one after the other, each at its moment. Each up must get past the faults that have been switched off; the last up of
+// are switched on one after the other, each at its moment. Each run must get past the faults that have been switched off; the last run of
 // a lane completes. A fault that must be on from the first boot is the first case of its lane that stops after the boot.
 var Lanes = [][]Case{
 	{

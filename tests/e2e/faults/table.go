@@ -2,10 +2,10 @@
 // each. The end-to-end tests run it in the lab (`make matrix`), and docs/faults.md shows it.
 package faults
 
-// Moment is the progress of an up when a fault takes effect.
+// Moment is the progress of a run when a fault takes effect.
 type Moment string
 
-// The moments, in the order in which an up reaches them.
+// The moments, in the order in which a run reaches them.
 const (
 	BeforeApply    Moment = "before apply"    // images, VMs, boot
 	AfterApply     Moment = "after apply"     // installation, reboot, bootstrap
@@ -18,7 +18,7 @@ const (
 // Moments lists all moments in order.
 var Moments = []Moment{BeforeApply, AfterApply, AfterBootstrap, AfterCilium, AtTheGate, AfterTheGate}
 
-// Verdict is what an up does when a fault occurs.
+// Verdict is what a run does when a fault occurs.
 type Verdict string
 
 // The verdicts.

@@ -1,4 +1,4 @@
-// Package served says how a cluster served while it was changed, from what was noted in that time: answers of its API, samples of its
+// Package served says how a cluster served while it was changed, from records of that time: answers of its API, samples of its
 // nodes, control planes and a PodDisruptionBudget, and the lab's records.
 package served
 
