@@ -120,15 +120,15 @@ const (
 var addressForms = []Form{
 	{
 		Name: "ipv4-address", What: "an IPv4 address", Words: "address", Example: example4, Pattern: `^` + address4 + `$`,
-		check: addressCheck(ipv4Fault, unicastFault), mend: mendAddress,
+		check: addressCheck(ipv4Fault, unicastFault), fix: fixAddress,
 	},
 	{
 		Name: "ipv6-address", What: "an IPv6 address", Words: "IPv6 address", Example: example6, Pattern: `^` + address6 + `$`,
-		check: addressCheck(ipv6Fault, unicastFault), mend: mendAddress,
+		check: addressCheck(ipv6Fault, unicastFault), fix: fixAddress,
 	},
 	{
 		Name: "ipv6-router", What: "the IPv6 address of a router", Words: "IPv6 address, possibly link-local", Example: routerExample,
-		Pattern: `^` + address6 + `$`, mend: mendAddress,
+		Pattern: `^` + address6 + `$`, fix: fixAddress,
 		check: addressCheck(ipv6Fault, func(address netip.Addr) *Fault {
 			if address.Zone() == "" && address.IsLinkLocalUnicast() {
 				return nil
@@ -138,11 +138,11 @@ var addressForms = []Form{
 	},
 	{
 		Name: "ipv4-network", What: "an IPv4 network", Words: "network", Example: exampleNet4, Pattern: `^` + address4 + length4 + `$`,
-		check: networkCheck(ipv4Fault), mend: mendNetwork, remedy: lengthRemedy4,
+		check: networkCheck(ipv4Fault), fix: fixNetwork, remedy: lengthRemedy4,
 	},
 	{
 		Name: "ipv6-network", What: "an IPv6 network", Words: "IPv6 network", Example: exampleNet6, Pattern: `^` + address6 + length6 + `$`,
-		check: networkCheck(ipv6Fault), mend: mendNetwork, remedy: lengthRemedy6,
+		check: networkCheck(ipv6Fault), fix: fixNetwork, remedy: lengthRemedy6,
 	},
 }
 
@@ -174,8 +174,8 @@ func networkCheck(family func(netip.Addr) *Fault) func(string) *Fault {
 	}
 }
 
-// mendAddress takes the address out of ADDRESS/LENGTH, [ADDRESS] and ADDRESS%ZONE, and removes leading zeros.
-func mendAddress(value string) []string {
+// fixAddress takes the address out of ADDRESS/LENGTH, [ADDRESS] and ADDRESS%ZONE, and removes leading zeros.
+func fixAddress(value string) []string {
 	bare, _ := cutAny(strings.Trim(value, "[]"), "/%")
 	if address, err := netip.ParseAddr(bare); err == nil {
 		return []string{address.Unmap().String()}
@@ -183,8 +183,8 @@ func mendAddress(value string) []string {
 	return []string{decimal(bare)}
 }
 
-// mendNetwork clears the host bits and removes leading zeros.
-func mendNetwork(value string) []string {
+// fixNetwork clears the host bits and removes leading zeros.
+func fixNetwork(value string) []string {
 	address, length, _ := strings.Cut(strings.ReplaceAll(value, " ", ""), "/")
 	if plain := decimal(address); plain != "" {
 		address = plain

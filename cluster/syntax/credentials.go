@@ -166,7 +166,7 @@ func KnownHosts(text, gitURL string) *Fault {
 	if port == "" {
 		port = "22"
 	}
-	// No host has this key, so that the answer lists the keys that the text has for the host.
+	// No host has this key, so the answer lists the text's keys for the host.
 	none, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
@@ -214,7 +214,7 @@ func isInBase64(text, mark string) bool {
 // KeyPair is a private key with its certificate, PEM: of sealed-secrets, or of a certificate authority.
 type KeyPair struct{ Key, Certificate string }
 
-// Name returns a name of the pair that does not depend on the certificate, so that a renewed certificate keeps it. It is a part of
+// Name returns a name of the pair that does not depend on the certificate: a renewed certificate keeps it. It is a part of
 // the public key's checksum.
 func (p KeyPair) Name() string {
 	key, fault := rsaKey(p.Key, "")

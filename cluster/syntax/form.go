@@ -1,5 +1,5 @@
 // Package syntax holds the forms that text in a stack file may have: host names, URLs, versions, sizes and the like.
-// A form checks one value by itself. What takes several values, such as a name that is used twice, is not checked here.
+// A form checks one value by itself. Rules for several values, such as unique names, are not checked here.
 //
 // All forms but git-branch take ASCII only: a letter that merely looks Latin is a fault that nobody sees.
 package syntax
@@ -26,12 +26,11 @@ type Form struct {
 
 	pattern *regexp.Regexp // Pattern
 
-	// check returns what is wrong with a value that is one line of text, beside the pattern, or why it does not match the pattern; nil
-	// for a form that the pattern describes. An empty Problem stands for "is not WHAT"; an empty Remedy is filled in with a suggestion, or
-	// with remedy.
+	// check returns what is wrong with a one-line value, beside the pattern, or why the value does not match the pattern; nil if the pattern
+	// says all. An empty Problem stands for "is not WHAT"; an empty Remedy is filled in with a suggestion, or with remedy.
 	check func(value string) *Fault
-	// mend returns what was possibly meant by a wrong value, best first. Those that are wrong too are not suggested.
-	mend func(value string) []string
+	// fix returns what was possibly meant by a wrong value, best first. Wrong candidates are not suggested.
+	fix func(value string) []string
 	// remedy is for faults without suggestion; "" is "write it like EXAMPLE".
 	remedy string
 }
@@ -121,8 +120,8 @@ func (f Form) suggestion(value string) string {
 	}
 	clean := cleaned(value)
 	candidates := []string{clean}
-	if f.mend != nil {
-		candidates = append(candidates, f.mend(clean)...)
+	if f.fix != nil {
+		candidates = append(candidates, f.fix(clean)...)
 	}
 	for _, candidate := range candidates {
 		// Shown differs from a candidate that is too long, odd, or possibly a secret.

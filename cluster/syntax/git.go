@@ -26,16 +26,16 @@ var gitForms = []Form{
 		// What git check-ref-format has for refs/heads/NAME, and git branch for NAME. Letters of all scripts are allowed.
 		Name: "git-branch", What: "the name of a branch", Words: "name of a branch", Example: "main", anyScript: true,
 		Pattern: `^[^-\x00- /.~^:?*\[\\\x7f]([^\x00- ~^:?*\[\\\x7f]*[^\x00- /.~^:?*\[\\\x7f])?$`,
-		check:   branchFault, mend: mendBranch,
+		check:   branchFault, fix: fixBranch,
 	},
 	{
 		Name: "repository-path", What: "a folder of the repository", Words: "relative folder", Example: "kubernetes/clusters/infra",
-		Pattern: `^[0-9A-Za-z ._@+=,-][0-9A-Za-z ._@+=,/-]*$`, check: folderFault, mend: mendFolder,
+		Pattern: `^[0-9A-Za-z ._@+=,-][0-9A-Za-z ._@+=,/-]*$`, check: folderFault, fix: fixFolder,
 		remedy: "write a folder of the repository, such as kubernetes/clusters/infra",
 	},
 	{
 		Name: "github-account", What: "an account of GitHub's", Words: "name of a GitHub account", Example: "slipway-platform",
-		Pattern: `^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`, mend: mendAccount,
+		Pattern: `^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`, fix: fixAccount,
 		check: func(value string) *Fault {
 			if secrecy.IsToken(value) {
 				return because("is a token and no account")
@@ -90,7 +90,7 @@ func branchFault(value string) *Fault {
 	return nil
 }
 
-func mendBranch(value string) []string {
+func fixBranch(value string) []string {
 	bare := strings.Trim(strings.TrimPrefix(strings.Trim(value, "/"), "refs/heads/"), "/")
 	for strings.Contains(bare, "//") {
 		bare = strings.ReplaceAll(bare, "//", "/")
@@ -126,7 +126,7 @@ func folderFault(value string) *Fault {
 	return nil
 }
 
-func mendFolder(value string) []string {
+func fixFolder(value string) []string {
 	if strings.Contains(value, "..") || strings.Contains(value, ":") {
 		return nil
 	}
@@ -134,8 +134,8 @@ func mendFolder(value string) []string {
 	return []string{path.Clean(bare)}
 }
 
-// mendAccount takes the account from a URL, from OWNER/REPOSITORY and from @ACCOUNT.
-func mendAccount(value string) []string {
+// fixAccount takes the account from a URL, from OWNER/REPOSITORY and from @ACCOUNT.
+func fixAccount(value string) []string {
 	account, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(value, "https://github.com/"), "@"), "/")
 	return []string{account}
 }
@@ -186,8 +186,8 @@ func checkGitURL(value string) (path string, fault *Fault) {
 	return path, fault
 }
 
-// mendGitURL makes a URL of Git's short form for SSH, of URLs with the wrong scheme, and of a page about a repository.
-func mendGitURL(value string) []string {
+// fixGitURL makes a URL of Git's short form for SSH, of URLs with the wrong scheme, and of a page about a repository.
+func fixGitURL(value string) []string {
 	if match := scpForm.FindStringSubmatch(value); match != nil {
 		return withGitUser(value, match[1]+"/"+strings.Trim(match[2], "/"))
 	}
@@ -217,7 +217,7 @@ func mendGitURL(value string) []string {
 	if repository := pageOf(value); repository != "" {
 		return []string{repository}
 	}
-	return mendURL(value, "https")
+	return fixURL(value, "https")
 }
 
 // withGitUser returns the ssh URL of a host and path: with the user git if the text names it, else without a user, which means git.

@@ -28,7 +28,7 @@ var (
 var hostForms = []Form{
 	{
 		Name: "ntp-server", What: "the host name or address of a time server", Words: "host name or address", Example: "time.cloudflare.com",
-		Pattern: hostPattern, mend: mendHost,
+		Pattern: hostPattern, fix: fixHost,
 		check: func(value string) *Fault {
 			if fault := hostFault(value); fault != nil {
 				return fault
@@ -45,7 +45,7 @@ var hostForms = []Form{
 	},
 	{
 		Name: "registry", What: "a registry", Words: "a registry's host, possibly with a port, or `*`", Example: "docker.io",
-		Pattern: `^([*]|` + authPattern + `)$`, check: registryFault, mend: mendAuthority,
+		Pattern: `^([*]|` + authPattern + `)$`, check: registryFault, fix: fixAuthority,
 		remedy: "write a host, such as docker.io, or * for every registry",
 	},
 	{
@@ -62,7 +62,7 @@ var hostForms = []Form{
 			}
 			return authorityFault(value)
 		},
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			host, _ := cutAny(value[len(schemeForm.FindString(value)):], "/?#")
 			return []string{host}
 		},
@@ -70,7 +70,7 @@ var hostForms = []Form{
 	{
 		Name: "bucket-name", What: "the name of a bucket", Words: "3 to 63 of a-z, 0-9, . and -", Example: "platform",
 		Pattern: `^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`, check: bucketFault,
-		mend:   func(value string) []string { return []string{strings.ToLower(value)} },
+		fix:    func(value string) []string { return []string{strings.ToLower(value)} },
 		remedy: "write 3 to 63 of a-z, 0-9, . and -, with a letter or digit at both ends",
 	},
 }
@@ -184,8 +184,8 @@ func registryFault(value string) *Fault {
 
 func isRegistry(host string) bool { return strings.ContainsAny(host, ".:") || host == "localhost" }
 
-// mendHost takes the host out of a URL or of HOST:PORT.
-func mendHost(value string) []string {
+// fixHost takes the host out of a URL or of HOST:PORT.
+func fixHost(value string) []string {
 	authority := bareAuthority(value)
 	host, _, ok := splitAuthority(authority)
 	if !ok {
@@ -198,7 +198,7 @@ func mendHost(value string) []string {
 	return []string{host, decimal(host), strings.ReplaceAll(host, "_", "-")}
 }
 
-func mendAuthority(value string) []string {
+func fixAuthority(value string) []string {
 	if strings.EqualFold(value, "index.docker.io") {
 		return []string{"docker.io"}
 	}
@@ -209,7 +209,7 @@ func mendAuthority(value string) []string {
 	return []string{authority, strings.TrimSuffix(authority, "."), strings.ToLower(authority)}
 }
 
-// bareAuthority takes HOST[:PORT] out of a URL, or returns "" if it is not certain that it is no part of a password.
+// bareAuthority takes HOST[:PORT] out of a URL, or returns "" if HOST may be a part of a password.
 func bareAuthority(value string) string {
 	if _, rest, found := strings.Cut(value, "://"); found {
 		value = rest

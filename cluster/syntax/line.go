@@ -57,8 +57,8 @@ func isLineBreak(letter rune) bool {
 	return false
 }
 
-// isInvisible reports whether nothing is shown for the character: those that format text, such as marks of direction, soft
-// hyphens and the byte order mark, those that choose a variant of another, and blanks that count as letters.
+// isInvisible reports whether nothing is shown for the character: characters that format text, such as marks of direction, soft hyphens and
+// the byte order mark, variation selectors, and blanks that count as letters.
 func isInvisible(letter rune) bool {
 	switch letter {
 	case '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0':

@@ -24,12 +24,12 @@ var (
 var nameForms = []Form{
 	{
 		Name: "label", What: "a host name", Words: "host name, at most 63 of a-z, 0-9 and -", Example: "cp-1", Pattern: `^` + labelPattern + `$`,
-		mend: mendLabel, remedy: "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends",
+		fix: fixLabel, remedy: "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends",
 	},
 	{
 		// Cilium: cluster name
 		Name: "cluster-name", What: "the name of a cluster", Words: "host name, at most 32 characters, not `default`", Example: "infra",
-		Pattern: `^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`, mend: mendLabel,
+		Pattern: `^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`, fix: fixLabel,
 		remedy: "write at most 32 of a-z, 0-9 and -, with a letter or digit at both ends",
 		check: func(value string) *Fault {
 			if value == "default" {
@@ -41,7 +41,7 @@ var nameForms = []Form{
 	{
 		// Pulumi: the name of a stack, and of its file.
 		Name: "stack-name", What: "the name of a stack", Words: "name of a stack, of letters, digits, `-`, `_` and `.`", Example: "apps",
-		Pattern: `^[0-9A-Za-z_.-]{1,100}$`, mend: mendStack,
+		Pattern: `^[0-9A-Za-z_.-]{1,100}$`, fix: fixStack,
 		check: func(value string) *Fault {
 			if strings.HasPrefix(value, "Pulumi.") {
 				return wrong()
@@ -79,25 +79,25 @@ var nameForms = []Form{
 	{
 		Name: "setting", What: "the name of a cluster setting", Words: "name of a setting, of A-Z, 0-9 and `_`", Example: "DOMAIN",
 		Pattern: `^[A-Z][0-9A-Z_]{0,62}$`,
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			return []string{strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(strings.Trim(value, "${}")))}
 		},
 	},
 	{
 		Name: "kubernetes-label-value", What: "the value of a Kubernetes label",
 		Words: "text, a Kubernetes label's value", Example: "rack-7",
-		Pattern: `^` + valuePattern + `$`, mend: mendValue,
+		Pattern: `^` + valuePattern + `$`, fix: fixValue,
 		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
 	},
 	{
 		Name: "node-label-value", What: "the value of a Kubernetes label",
 		Words: "text, a Kubernetes label's value, may be empty", Example: "rack-7",
-		Pattern: `^(` + valuePattern + `)?$`, mend: mendValue, mayBeVoid: true,
+		Pattern: `^(` + valuePattern + `)?$`, fix: fixValue, mayBeVoid: true,
 		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
 	},
 	{
 		Name: "node-label-key", What: "the name of a Kubernetes label", Words: "a Kubernetes label's name, `[PREFIX/]NAME`",
-		Example: "example.com/rack", Pattern: keyPattern, mend: mendKey,
+		Example: "example.com/rack", Pattern: keyPattern, fix: fixKey,
 		check: func(value string) *Fault {
 			if fault := keyFault(value); fault != nil {
 				return fault
@@ -113,7 +113,7 @@ var nameForms = []Form{
 	},
 	{
 		Name: "taint-key", What: "the name of a Kubernetes taint", Words: "a Kubernetes taint's name, `[PREFIX/]NAME`",
-		Example: "example.com/gpu", Pattern: keyPattern, mend: mendKey,
+		Example: "example.com/gpu", Pattern: keyPattern, fix: fixKey,
 		check: func(value string) *Fault {
 			if slices.Contains(passingTaints, value) {
 				return because("is a taint that is removed as soon as the node is ready, and a gate would wait for it",
@@ -124,14 +124,14 @@ var nameForms = []Form{
 	},
 	{
 		Name: "taint", What: "a Kubernetes taint", Words: "`EFFECT` or `VALUE:EFFECT`", Example: "NoSchedule",
-		Pattern: `^((` + valuePattern + `)?:)?` + effectsPattern + `$`, mend: mendTaint,
+		Pattern: `^((` + valuePattern + `)?:)?` + effectsPattern + `$`, fix: fixTaint,
 		remedy: "write EFFECT or VALUE:EFFECT, with an effect of NoSchedule, PreferNoSchedule or NoExecute",
 	},
 	{
 		// Talos: with its prefix it is a partition's label
 		Name: "volume-name", What: "a name that Talos gives a volume", Words: "1 to 34 letters, digits and `-`", Example: "osd-1",
 		Pattern: `^[0-9A-Za-z-]{1,34}$`,
-		mend:    func(value string) []string { return []string{hyphened(value)} },
+		fix:     func(value string) []string { return []string{hyphened(value)} },
 		remedy:  "write 1 to 34 letters, digits and -",
 	},
 }
@@ -141,19 +141,19 @@ func hyphened(name string) string {
 	return strings.NewReplacer("_", "-", " ", "-", ".", "-").Replace(name)
 }
 
-// mendLabel makes a label of a name in capitals, with underscores, or with a domain.
-func mendLabel(value string) []string {
+// fixLabel makes a label of a name in capitals, with underscores, or with a domain.
+func fixLabel(value string) []string {
 	lower := strings.ToLower(value)
 	first, _, _ := strings.Cut(lower, ".")
 	return []string{lower, first, strings.Trim(hyphened(lower), "-")}
 }
 
-// mendStack makes the name of a stack of its file's.
-func mendStack(value string) []string {
+// fixStack makes the name of a stack of its file's.
+func fixStack(value string) []string {
 	return []string{strings.TrimSuffix(strings.TrimPrefix(value, "Pulumi."), ".yaml")}
 }
 
-func mendValue(value string) []string {
+func fixValue(value string) []string {
 	return []string{strings.Trim(strings.ReplaceAll(value, " ", "-"), "-_.")}
 }
 
@@ -166,7 +166,7 @@ func keyFault(value string) *Fault {
 	return nil
 }
 
-func mendKey(value string) []string {
+func fixKey(value string) []string {
 	key, _, _ := strings.Cut(value, "=")
 	prefix, name, found := strings.Cut(key, "/")
 	if !found {
@@ -200,7 +200,7 @@ func isReservedLabel(key string) bool {
 	return !slices.Contains(nodeLabels, key) && !slices.ContainsFunc(nodeLabelPrefixes, within)
 }
 
-func mendTaint(value string) []string {
+func fixTaint(value string) []string {
 	given, effect, found := strings.Cut(strings.ReplaceAll(value, " ", ""), ":")
 	if !found {
 		given, effect = "", given

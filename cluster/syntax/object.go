@@ -18,12 +18,12 @@ var objectForms = []Form{
 	{
 		Name: "api-version", What: "the version of a Kubernetes API", Words: "`[GROUP/]VERSION`", Example: "apps/v1",
 		Pattern: `^(` + subdomain + `/)?v[0-9]+((alpha|beta)[0-9]+)?$`,
-		mend:    func(value string) []string { return []string{strings.ToLower(value)} },
+		fix:     func(value string) []string { return []string{strings.ToLower(value)} },
 	},
 	{
 		Name: "kind", What: "a kind of Kubernetes objects", Words: "kind of Kubernetes objects, in the singular", Example: "Deployment",
 		Pattern: `^[A-Z][0-9A-Za-z]{0,62}$`,
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			return []string{strings.ToUpper(value[:min(1, len(value))]) + value[min(1, len(value)):]}
 		},
 	},

@@ -22,7 +22,7 @@ var ociForms = []Form{
 	{
 		Name: "oci-tag", What: "a tag", Words: "tag of an OCI artifact", Example: "latest", Pattern: `^[0-9A-Za-z_][0-9A-Za-z_.-]{0,127}$`,
 		remedy: "write at most 128 letters, digits, _, . and -, such as latest",
-		mend:   func(value string) []string { return []string{strings.TrimPrefix(value, ":")} },
+		fix:    func(value string) []string { return []string{strings.TrimPrefix(value, ":")} },
 	},
 	{
 		Name: "image-registry", What: "a registry and path, without a scheme", Words: "registry and path, without a scheme", Secret: true,
@@ -40,9 +40,9 @@ var ociForms = []Form{
 			}
 			return nil
 		},
-		mend: func(value string) []string {
-			mended := mendRepository(value)
-			return append(mended, prefixed("docker.io/", mended)...)
+		fix: func(value string) []string {
+			fixed := fixRepository(value)
+			return append(fixed, prefixed("docker.io/", fixed)...)
 		},
 	},
 	{
@@ -57,7 +57,7 @@ var ociForms = []Form{
 			}
 			return nil
 		},
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			sum, _ := cutAny(strings.TrimPrefix(strings.ToLower(value), "sha256:"), " *")
 			return []string{sum}
 		},
@@ -77,7 +77,7 @@ func ociForm(of, what, example string) Form {
 			}
 			return repositoryFault(rest, of)
 		},
-		mend: func(value string) []string { return prefixed("oci://", mendRepository(value)) },
+		fix: func(value string) []string { return prefixed("oci://", fixRepository(value)) },
 	}
 }
 
@@ -105,8 +105,8 @@ func repositoryFault(value, of string) *Fault {
 	return nil
 }
 
-// mendRepository removes scheme, tag and digest, and writes the path in lower case.
-func mendRepository(value string) []string {
+// fixRepository removes scheme, tag and digest, and writes the path in lower case.
+func fixRepository(value string) []string {
 	value = value[len(schemeForm.FindString(value)):]
 	authority, path := cutAny(strings.TrimRight(value, "/"), "/")
 	return []string{authority + strings.TrimRight(tagSuffix.ReplaceAllString(strings.ToLower(path), ""), "/")}

@@ -23,7 +23,7 @@ var proxmoxForms = []Form{
 		// Proxmox VE: pve-node
 		Name: "proxmox-node", What: "the name of a Proxmox node", Words: "host name", Example: "pve1",
 		Pattern: `^` + dnsLabel + `$`,
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			host, _, _ := strings.Cut(bareAuthority(value), ":")
 			first, _, _ := strings.Cut(host, ".")
 			return []string{first, strings.ReplaceAll(first, "_", "-")}
@@ -34,7 +34,7 @@ var proxmoxForms = []Form{
 		// Proxmox VE: pve-storage-id
 		Name: "proxmox-storage", What: "the name of a Proxmox storage", Words: "storage name", Example: "local-lvm",
 		Pattern: `^[A-Za-z][0-9A-Za-z._-]*[0-9A-Za-z]$`,
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			storage, _, _ := strings.Cut(value, ":") // as in local:iso/talos.iso
 			return []string{storage, strings.ReplaceAll(storage, " ", "-")}
 		},
@@ -43,7 +43,7 @@ var proxmoxForms = []Form{
 		// Proxmox VE: pve-tag, which it keeps in lower case
 		Name: "proxmox-tag", What: "a tag as Proxmox keeps it", Words: "lower-case tag", Example: "team-a",
 		Pattern: `^[a-z0-9_][a-z0-9_+.-]*$`,
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			lower := strings.ToLower(value)
 			return []string{lower, strings.Trim(strings.ReplaceAll(lower, " ", "-"), "-")}
 		},
@@ -76,7 +76,7 @@ var proxmoxForms = []Form{
 			}
 			return nil
 		},
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			digits := strings.ToUpper(strings.NewReplacer(":", "", "-", "", ".", "", " ", "").Replace(value))
 			if !twelveForm.MatchString(digits) {
 				return nil

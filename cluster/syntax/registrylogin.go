@@ -12,8 +12,8 @@ import (
 
 const remedyLogin = `set a config.json with {"auths": {"HOST": {"username": "…", "password": "…"}}}`
 
-// RegistryLogin checks a config.json as docker login writes it: the login of the host is in it, and not in a store of the machine on
-// which it was written.
+// RegistryLogin checks a config.json as docker login writes it: the login of the host is in the text, not in a credential store of the
+// computer that wrote it.
 func RegistryLogin(text, host string) *Fault {
 	var config struct {
 		Auths       map[string]struct{ Auth, Username, Password string }

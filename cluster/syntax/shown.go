@@ -24,7 +24,7 @@ var (
 )
 
 // Shown is a value as a message may show it: on one line, shortened to about 100 characters, quoted if it has unusual
-// characters, and without what may be a secret. In doubt it is the scheme and host of a URL, or "the value".
+// characters, and without possible secrets. In doubt it is the scheme and host of a URL, or "the value".
 func Shown(form Form, value string) string {
 	switch {
 	case len(value) > maxLength:
@@ -60,7 +60,7 @@ func shortened(value string) string {
 	return strings.TrimSuffix(head, `"`) + "…" + strings.TrimPrefix(tail, `"`)
 }
 
-// shownURL is what may be shown of a text that is a URL, or should be one.
+// shownURL is what may be shown of a text that is, or should be, a URL.
 func shownURL(value string) string {
 	scheme, rest, found := strings.Cut(value, "://")
 	switch {

@@ -55,11 +55,11 @@ var sizeForms = []Form{
 	sizeForm("disk-size", "a size of a disk", "size, whole GiB", "40GiB", GiB, maxDisk, "a disk"),
 	{
 		Name: "duration", What: "a duration", Words: "duration, at most " + longest, Example: "10m", Pattern: durationForm.String(),
-		check: durationFault, mend: mendDuration, remedy: "write numbers with units, such as 90s, 10m or 1h30m",
+		check: durationFault, fix: fixDuration, remedy: "write numbers with units, such as 90s, 10m or 1h30m",
 	},
 }
 
-// Bytes is the number of bytes that a quantity such as 8GiB stands for: 0 if it is none, the largest int64 if it is larger.
+// Bytes is the number of bytes of a quantity such as 8GiB: 0 if it is no quantity, at most the largest int64.
 func Bytes(quantity string) int64 {
 	if !quantityForm.MatchString(quantity) {
 		return 0
@@ -93,7 +93,7 @@ func sizeForm(name, what, words, example string, step, most int64, holder string
 			}
 			return nil
 		},
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			match := looseQuantity.FindStringSubmatch(value)
 			if match == nil {
 				return nil
@@ -146,8 +146,8 @@ func durationFault(value string) *Fault {
 	return nil
 }
 
-// mendDuration writes the units as Go does: 10 min is 10m, and a day is 24h.
-func mendDuration(value string) []string {
+// fixDuration writes the units as Go does: 10 min is 10m, and a day is 24h.
+func fixDuration(value string) []string {
 	units := map[string]string{
 		"sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
 		"hr": "h", "hrs": "h", "hour": "h", "hours": "h",

@@ -36,7 +36,7 @@ var talosForms = []Form{
 			}
 			return nil
 		},
-		mend: mendExtension,
+		fix: fixExtension,
 	},
 	{
 		Name: "kubelet-flag", What: "a flag of the kubelet", Words: "flag, without its dashes", Example: "image-gc-high-threshold",
@@ -50,7 +50,7 @@ var talosForms = []Form{
 			}
 			return nil
 		},
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			bare := camelCase.ReplaceAllString(strings.TrimLeft(value, "-"), "$1-$2") // the field of the kubelet's configuration
 			return []string{strings.ToLower(strings.ReplaceAll(bare, "_", "-"))}
 		},
@@ -58,7 +58,7 @@ var talosForms = []Form{
 	{
 		Name: "sysctl", What: "the name of a kernel parameter", Words: "kernel parameter", Example: "net.core.somaxconn",
 		Pattern: `^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`,
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			bare := strings.TrimPrefix(strings.TrimPrefix(value, "/"), "proc/sys/")
 			name, _, _ := strings.Cut(bare, "=")
 			return []string{strings.Trim(name, " ./"), strings.ToLower(strings.Trim(name, " ./"))}
@@ -78,7 +78,7 @@ var talosForms = []Form{
 			}
 			return nil
 		},
-		mend: func(value string) []string {
+		fix: func(value string) []string {
 			if value != "" && strings.HasSuffix(FirstDisk, "/"+value) { // sda, dev/sda
 				return []string{FirstDisk}
 			}
@@ -138,8 +138,8 @@ func misspelt(extension string) string {
 	return officialOwner + "/" + name
 }
 
-// mendExtension adds the owner, removes a registry and tag, and finds what was misspelt.
-func mendExtension(value string) []string {
+// fixExtension adds the owner, removes a registry and tag, and finds what was misspelt.
+func fixExtension(value string) []string {
 	bare := strings.ToLower(strings.TrimPrefix(value, "ghcr.io/"))
 	bare, _ = cutAny(bare, ":@")
 	if !strings.Contains(bare, "/") {

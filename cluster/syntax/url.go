@@ -30,7 +30,7 @@ var urlForms = []Form{
 		Name: "https-url", What: "an https URL", Words: "https URL", Example: "https://charts.example.com/stable", Secret: true,
 		Pattern: `^https://` + authPattern + pathPattern,
 		check:   func(value string) *Fault { _, fault := checkURL(value, "https"); return fault },
-		mend:    func(value string) []string { return mendURL(value, "https") },
+		fix:     func(value string) []string { return fixURL(value, "https") },
 	},
 	{
 		Name: "https-host-url", What: "an https URL without a path", Words: "https URL without a path",
@@ -42,13 +42,13 @@ var urlForms = []Form{
 			}
 			return fault
 		},
-		mend: func(value string) []string { return withoutPaths(mendURL(value, "https")) },
+		fix: func(value string) []string { return withoutPaths(fixURL(value, "https")) },
 	},
 	{
 		Name: "http-url", What: "a URL", Words: "URL, https or http", Example: "https://mirror.example.com", Secret: true,
 		Pattern: `^https?://` + authPattern + pathPattern,
 		check:   func(value string) *Fault { _, fault := checkURL(value, "https", "http"); return fault },
-		mend:    func(value string) []string { return mendURL(value, "https", "http") },
+		fix:     func(value string) []string { return fixURL(value, "https", "http") },
 	},
 	{
 		Name: "manifest-url", What: "the https URL of a manifest", Words: "https URL of a file", Secret: true,
@@ -68,15 +68,15 @@ var urlForms = []Form{
 			}
 			return nil
 		},
-		mend: func(value string) []string {
-			return append(mendURL(value, "https"), pageForm.ReplaceAllString(value, "https://raw.githubusercontent.com/$1/"))
+		fix: func(value string) []string {
+			return append(fixURL(value, "https"), pageForm.ReplaceAllString(value, "https://raw.githubusercontent.com/$1/"))
 		},
 	},
 	{
 		Name: "git-url", What: "the URL of a Git repository", Words: "https or ssh URL of a Git repository", Secret: true,
 		Example: "https://git.home.arpa/platform/slipway.git",
 		Pattern: `^(https://|ssh://(` + sshUser + `@)?)` + authPattern + somePath,
-		check:   gitURLFault, mend: mendGitURL,
+		check:   gitURLFault, fix: fixGitURL,
 		remedy: "write the repository's https or ssh URL, like https://git.home.arpa/platform/slipway.git",
 	},
 }
@@ -138,8 +138,8 @@ func isOddCode(code int) bool {
 	return code < ' ' || code == 0x7f || code < 0x7f && strings.ContainsRune(`./\`, rune(code))
 }
 
-// mendURL adds or replaces the scheme and removes empty parts of the path.
-func mendURL(value string, schemes ...string) []string {
+// fixURL adds or replaces the scheme and removes empty parts of the path.
+func fixURL(value string, schemes ...string) []string {
 	value = strings.ReplaceAll(value, `\`, "/")
 	scheme := schemes[0]
 	for given := schemeForm.FindString(value); given != ""; given = schemeForm.FindString(value) {

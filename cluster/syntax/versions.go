@@ -63,7 +63,7 @@ func versionForm(name, what, words, example string, form *regexp.Regexp) Form {
 		}
 		return wrong()
 	}
-	r.mend = func(value string) []string { return mendVersion(value, v) }
+	r.fix = func(value string) []string { return fixVersion(value, v) }
 	return r
 }
 
@@ -71,8 +71,8 @@ func isRange(value string) bool {
 	return strings.ContainsAny(value, "^~<>|,* ") || strings.HasSuffix(value, ".x") || value == "latest"
 }
 
-// mendVersion adds or removes the v, and removes leading zeros, build metadata and suffixes.
-func mendVersion(value, v string) []string {
+// fixVersion adds or removes the v, and removes leading zeros, build metadata and suffixes.
+func fixVersion(value, v string) []string {
 	if ranged := strings.TrimPrefix(strings.ToLower(value), "v"); v == "" && fluxForm.MatchString(ranged) {
 		return []string{ranged}
 	}
