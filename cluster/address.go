@@ -65,7 +65,7 @@ func (f family) noHost(address netip.Addr) string {
 	return ""
 }
 
-// claims are values that must be unique: kind and value → path that has it.
+// claims are values that must be unique: kind and value → path of the key.
 type claims map[string]string
 
 // take adds a problem if another path has the same value of a kind, such as "VM id".

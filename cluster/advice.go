@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// Advice returns what is accepted and should be changed, such as a version that has no support on a day. config-check and `up` show it as
+// Advice returns accepted values that should be changed, such as a version without support on a day. config-check and `up` show it as
 // warnings.
 func (c *Cluster) Advice(day time.Time) Problems {
 	var findings Findings

@@ -9,9 +9,9 @@ const (
 	AnnotationGatewayAPI = "slipway-platform.github.io/gateway-api-crds" // version of the CRDs that Cilium's operator looks for when it starts
 )
 
-// Keys that Slipway wrote until 2026-11-24. They are read as well, and not written any more. A later release may stop reading the one of nodes,
-// because none stays cordoned for long; and the one of FluxInstances once every cluster has the new key, which components/gitops keeps from
-// existing ones.
+// Keys that Slipway wrote until 2026-11-24. They are read as well, and not written any more. A later release may stop reading the key of
+// nodes, because no node stays cordoned for long; and the key of FluxInstances once every cluster has the new one. components/gitops keeps
+// the old key of existing FluxInstances.
 const (
 	OldAnnotationCluster  = "slipway/cluster"
 	OldAnnotationCordoned = "slipway.dev/cordoned"

@@ -19,7 +19,7 @@ type CertManager struct {
 	Values ChartValues `json:"values" example:"{replicaCount: 2}"`
 }
 
-// noCertWebhook is what the webhook needs: its pods, and the CA that the cainjector gives to the API.
+// noCertWebhook says what happens without the webhook's pods, or without the CA that the cainjector gives to the API.
 const noCertWebhook = "leaves the API without the webhook, so that it accepts no Certificate"
 
 func (m CertManager) service() Service {

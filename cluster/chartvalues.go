@@ -44,8 +44,7 @@ func ValueAt(tree map[string]any, path string) any {
 	return value
 }
 
-// MergedInto returns the values that Slipway sets and, beside them, those of the user. own is the former, as JSON writes it. It
-// refuses a value that both set.
+// MergedInto adds the user's values to own, the values that Slipway sets, as JSON writes them. It refuses a value that both set.
 func (v ChartValues) MergedInto(own any) (map[string]any, error) {
 	tree, twice, err := v.merged(own)
 	if err == nil && len(twice) > 0 {
@@ -63,7 +62,7 @@ func (v ChartValues) Conflicts(own any) []string {
 	return twice
 }
 
-// merged returns both values in one tree, and the paths of those that both set.
+// merged returns both in one tree, and the paths of the values that both set.
 func (v ChartValues) merged(own any) (tree map[string]any, twice []string, err error) {
 	text, err := json.Marshal(own)
 	if err != nil {
@@ -128,8 +127,8 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 // elsewhere is what another namespace than that of the release does.
 const elsewhere = "would move objects out of the namespace that Slipway makes, where the gate and Flux look for them"
 
-// checkValues checks the user's values of the services' charts: they set nothing that Slipway sets, even if a service is off, have the form
-// of Kubernetes where charts pass them on, and switch off nothing that others rely on. Cilium's are checked where they are rendered.
+// checkValues checks the user's values of the services' charts: also if a service is off, they set nothing that Slipway sets. They have
+// Kubernetes' form where charts pass them on, and switch off nothing that others rely on. Cilium's are checked where they are rendered.
 func (c *Cluster) checkValues(findings *Findings) {
 	services := slices.Concat(c.allServices(), c.Providers.Services(), []Service{c.GitOps.Operator.Service()})
 	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })

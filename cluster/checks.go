@@ -23,14 +23,14 @@ type Check struct {
 // TurnChecks are what must hold before and after each turn of a node, in the specs of the runs of the probe.
 type TurnChecks struct {
 	Checks []Check `json:"checks,omitempty"`
-	// What must hold instead before a node is removed that is sick, or lost: the others may fail because of it.
+	// What must hold instead before a sick or lost node is removed: this node may be why the other checks fail.
 	Leaving []Check `json:"leaving,omitempty"`
-	// How long the checks must hold without a break after a turn that interrupts pods, and before a removal: as long as what they judge may
-	// be out of date.
+	// How long the checks must hold without a break after a turn that interrupts pods, and before a removal: as long as their objects may be
+	// out of date.
 	Settle Duration `json:"settle,omitzero"`
 	// Names of the nodes with disks of the shared storage. One after the other takes its turn.
 	Storage []string `json:"storage,omitempty"`
-	// What must hold before a node with such a disk is removed: what is on it alone is lost with the node.
+	// What must hold before a node with such a disk is removed: data on this disk alone is lost with the node.
 	Copies []Check `json:"copies,omitempty"`
 }
 

@@ -28,8 +28,8 @@ type Cilium struct {
 	// and requires `cilium.masquerade: bpf`.
 	BandwidthManager BandwidthManager `json:"bandwidthManager" default:"none" example:"edt"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. For the minor release that Slipway installs by default, keys that the chart does not know are refused, and so
-	// are values that the chart or the agent does not take.
+	// contain no secrets. For the minor release that Slipway installs by default, keys that the chart does not know, and values that the chart
+	// or the agent does not accept, are refused.
 	Values ChartValues `json:"values" example:"{MTU: 1450}"`
 }
 

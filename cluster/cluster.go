@@ -22,12 +22,11 @@ type Cluster struct {
 	// Stack is the name of the Pulumi stack, such as "infra". It is not a key of the file.
 	Stack string `json:"-"`
 
-	// Running is set if the cluster was read from the outputs of its stack, not from its file: it is what runs, as far as other clusters
-	// must know it. It is not a key of the file.
+	// Running is set if the cluster was read from the outputs of its stack, not from its file. It is not a key of the file.
 	Running bool `json:"-"`
 
-	// Given are the paths of the keys that the stack file has, of sections and below them. It is nil for a cluster that runs, and for one that
-	// is declared in Go. It is not a key of the file.
+	// Given are the paths of the keys that the stack file has, of sections and below them. It is nil for a cluster with Running, and for a
+	// cluster that is declared in Go. It is not a key of the file.
 	Given map[string]bool `json:"-"`
 
 	Identity    Identity    `json:"cluster" config:"required"`

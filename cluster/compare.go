@@ -29,8 +29,8 @@ type comparison struct {
 	own, other *Cluster
 }
 
-// compare finds what both have and only one can have. What both must declare alike is compared in their files only: a stack that runs
-// with the former value is changed by its next up.
+// compare finds values that both have and only one can have. Values that must be equal are compared in the files only: the next run changes
+// a stack that runs with the old value.
 func (c comparison) compare() {
 	c.claims()
 	c.vmIDs()
@@ -81,7 +81,7 @@ func (c comparison) apart(own, theirs inside) bool {
 // inside returns that of a key whose value matters in a mesh only.
 func (s *Cluster) inside(path string) inside { return inside{true, s.Given != nil && !s.Given[path]} }
 
-// inMesh reports whether the cluster is in a mesh. One that runs has the address of a mesh if it may be.
+// inMesh reports whether the cluster is in a mesh. A running cluster that may be in a mesh has the mesh's address.
 func (s *Cluster) inMesh() bool {
 	return s.Mesh.IsMember() || s.Running && s.Network.LoadBalancers.Mesh.IsValid()
 }

@@ -48,9 +48,8 @@ func (d CoreDNS) service(network Network) Service {
 				{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
 				{"key": "CriticalAddonsOnly", "operator": "Exists"},
 			},
-			// Preferred instead of required, so that both pods run on a single node. These are anti-affinities instead of spread
-			// constraints: on a node without the label of one constraint, all constraints are ignored, but each anti-affinity is
-			// applied by itself.
+			// Preferred instead of required, so that both pods run on a single node. Anti-affinities are applied one by one; of spread constraints,
+			// a node without the label of one is exempt from all.
 			"affinity": mapping{"podAntiAffinity": mapping{"preferredDuringSchedulingIgnoredDuringExecution": []mapping{
 				apart(100, "kubernetes.io/hostname"),
 				apart(50, labelZone), // the Proxmox host

@@ -77,14 +77,14 @@ var (
 		Key: "victoriaMetrics", Name: "VictoriaMetrics operator",
 		// renovate: datasource=github-releases depName=VictoriaMetrics/operator
 		version: "v0.72.0",
-		// This manifest has no descriptions, like the CRDs in the project's own chart: with them it is three times as large.
+		// This manifest has no descriptions, which would triple its size, like the CRDs in the project's own chart.
 		manifest: "https://raw.githubusercontent.com/VictoriaMetrics/operator/{tag}/config/crd/overlay/crd.descriptionless.yaml",
 	}
 	prometheusOperatorSet = CRDSet{
 		Key: "prometheusOperator", Name: "Prometheus operator",
 		// renovate: datasource=github-releases depName=prometheus-operator/prometheus-operator
 		version: "v0.85.0",
-		// This manifest has no descriptions: with them it is twice as large.
+		// This manifest has no descriptions, which would double its size.
 		manifest: "https://github.com/prometheus-operator/prometheus-operator/releases/download/{tag}/stripped-down-crds.yaml",
 	}
 	cloudNativePGSet = CRDSet{
@@ -101,8 +101,8 @@ var (
 	}
 	cephCSISet = CRDSet{
 		Key: "cephCSI", Name: "Ceph CSI operator",
-		// Rook's csi-operator.yaml has the same CRDs together with the operator. Its chart has them as templates, which the tree leaves out:
-		// with the release of the chart, Helm would remove them.
+		// Rook's csi-operator.yaml has the same CRDs together with the operator. The chart has the CRDs as templates, which the tree leaves out:
+		// Helm would remove them with the chart's release.
 		//
 		// renovate: datasource=github-releases depName=ceph/ceph-csi-operator
 		version:  "v1.0.4",

@@ -30,7 +30,7 @@ type Flux struct {
 	TenantServiceAccount string `json:"tenantServiceAccount" form:"label" example:"flux"`
 	// Further instances of the controllers, which share the work.
 	Sharding *FluxSharding `json:"sharding"`
-	// A volume for what source-controller has fetched, so that it survives the controller's pod. Its storage class must exist before
+	// A volume for what source-controller has fetched, which then survives the controller's pod. Its storage class must exist before
 	// Flux does.
 	Storage *FluxStorage `json:"storage"`
 }
@@ -47,7 +47,7 @@ type FluxSharding struct {
 
 // FluxStorage is the volume of source-controller.
 type FluxStorage struct {
-	// Storage class of the volume. One that Flux itself makes is there too late.
+	// Storage class of the volume. A class that Flux itself makes exists too late.
 	Class string `json:"class" config:"required" form:"label" example:"local-path"`
 	// Size of the volume.
 	Size Quantity `json:"size" config:"required" form:"quantity" range:"1GiB-" example:"10GiB"`

@@ -80,8 +80,7 @@ func (f forms) kind(path string, tag reflect.StructTag, value reflect.Value) {
 	}
 }
 
-// ExampleOf returns a value of a key for a remedy: that of the tag example, of a list its first item; "" if there is none, or if it is a
-// mapping.
+// ExampleOf returns a value of a key for a remedy: the tag example, of a list its first item; "" without example, or for a mapping.
 func ExampleOf(tag reflect.StructTag) string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(tag.Get("example"), "["), ",")
 	if strings.HasPrefix(first, "{") {

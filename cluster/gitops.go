@@ -14,7 +14,7 @@ type GitOps struct {
 	// `gitops.deletionPolicy` says otherwise.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// What becomes of everything that Flux has applied when `gitops.enabled` turns `false`: it stays and keeps running (`orphan`), or
-	// Flux removes it first (`delete`). It takes effect with an `up` while `gitops.enabled` is `true`; a change in the same `up` as
+	// Flux removes it first (`delete`). It takes effect with a run while `gitops.enabled` is `true`; a change in the same run as
 	// `enabled: false` comes too late. Objects with the annotation `kustomize.toolkit.fluxcd.io/prune: disabled` stay in either case, such
 	// as the HelmReleases of the components that Flux owns, and `pulumi destroy` removes nothing by itself.
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy" default:"orphan" example:"delete"`
@@ -187,7 +187,7 @@ type Operator struct {
 	Values ChartValues `json:"values" example:"{logLevel: debug}"`
 }
 
-// defaults returns the values that Slipway sets; nil if the user decides on them, or if the chart does not know them. The chart's web page
+// defaults returns the values that Slipway sets; nil if the user sets them, or if the chart does not know them. The chart's web page
 // shows every pod of the cluster all objects of Flux, without a login. Charts before 0.36 have none, and refuse its values.
 func (o Operator) defaults() any {
 	values, _ := o.Values.Tree()
@@ -224,7 +224,7 @@ type gitOpsCheck struct {
 	Secrets
 }
 
-// gitOps checks that there is one source, that the settings and secrets of the access fit it and each other, and Flux itself.
+// gitOps checks that there is one source, that the settings and secrets of the access fit the source and each other, and Flux itself.
 func (c gitOpsCheck) gitOps() {
 	g := c.GitOps
 	if !g.Enabled {

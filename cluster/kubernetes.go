@@ -2,7 +2,7 @@ package cluster
 
 // Kubernetes is the version and the scheduling of Kubernetes.
 type Kubernetes struct {
-	// Version of Kubernetes. `talos.version` must support it. A later one upgrades the nodes that run, one after the other.
+	// Version of Kubernetes. `talos.version` must support it. A later version upgrades the running nodes, one after the other.
 	//
 	// renovate: datasource=github-releases depName=kubernetes/kubernetes
 	Version string `json:"version" form:"kubernetes-release" default:"v1.36.6"`

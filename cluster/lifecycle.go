@@ -12,7 +12,7 @@ type Lifecycle struct {
 	TurnLimits
 	// Upgrade Kubernetes to another minor release although clients use APIs that it does not have.
 	AllowRemovedAPIs bool `json:"allowRemovedAPIs" example:"true"`
-	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.
+	// Allow an even number of control planes: on the way from one odd number to another, because each run removes one at most.
 	AllowEvenControlPlanes bool `json:"allowEvenControlPlanes" example:"true"`
 	// Change and remove nodes of a storage provider although Ceph lacks copies, a disk or a monitor: to replace the node that is the reason.
 	// A node that is removed with the only copy of something takes it along.
@@ -35,15 +35,15 @@ type TurnLimits struct {
 	MaxUnavailable Share `json:"maxUnavailable" form:"share" default:"1" example:"10%"`
 	// Longest drain of a node. If a PodDisruptionBudget still blocks a pod then, `up` stops, names both, and the node is schedulable again.
 	DrainTimeout Duration `json:"drainTimeout" range:"10s-" default:"10m" example:"30m"`
-	// Longest time until a changed node is back: an installation, a reboot and its services. If it is not back then, `up` stops, names what
-	// it lacks, changes no other node, and leaves it cordoned.
+	// Longest time until a changed node is back: an installation, a reboot and its services. If the node is not back then, `up` stops, names
+	// what is missing, changes no other node, and leaves this node cordoned.
 	ReturnTimeout Duration `json:"returnTimeout" range:"1m-" default:"20m" example:"45m"`
 }
 
 // SkippedNodes are the nodes that are left out.
 type SkippedNodes []SkippedNode
 
-// SkippedNode is a node that is left out knowingly, such as one that is down and waits for a spare part.
+// SkippedNode is a node that is left out on purpose, such as a node that waits for a spare part.
 type SkippedNode struct {
 	// Name of a node of `nodePools` that `up` leaves as it is, and that no gate waits for: see [Leaving a node
 	// out](nodes.md#leaving-a-node-out).
@@ -61,7 +61,7 @@ type CertificateAuthorities struct {
 	// higher one replaces the CA on all nodes, without a reboot, and restarts every workload whose pods use the Kubernetes API: see [new
 	// CAs](credentials.md#certificates-of-clients-and-cas). It never goes down.
 	Kubernetes int `json:"kubernetes" range:"1-100" default:"1" example:"2"`
-	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Pods there that use the Kubernetes API lose it until you
+	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Pods there that use the Kubernetes API lose access until you
 	// restart them.
 	LeaveNamespaces []string `json:"leaveNamespaces" form:"label" items:"1-" example:"[databases]"`
 }

@@ -10,7 +10,7 @@ import (
 // Machine is a node with all values from its pool and its cluster.
 type Machine struct {
 	// Node is the declared node, with four changes: Host is the Proxmox node that the machine runs on, whether it is pinned or not;
-	// Labels and Taints include those of the pool, which the node's own override; Labels includes the region and the zone;
+	// Labels and Taints include the pool's, which the node's own override; Labels includes the region and the zone;
 	// DiskEncryption is that of Talos unless the node declares its own.
 	Node
 

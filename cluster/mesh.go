@@ -17,8 +17,8 @@ const MeshDomain = "mesh.cilium.io"
 // MeshAuthorityKey is the key of Secrets.MeshCA.
 const MeshAuthorityKey = "meshCA"
 
-// Mesh connects the cluster with others to one Cilium cluster mesh: pods and global Services of one reach those of the others. All
-// clusters of a mesh have the same `meshCA`.
+// Mesh connects clusters to one Cilium cluster mesh: their pods and global Services reach each other. All clusters of a mesh have the same
+// `meshCA`.
 type Mesh struct {
 	// Stacks of the other clusters. Each has its stack file beside this one, and lists this stack as its peer. A peer need not exist yet.
 	Peers []string `json:"peers" form:"stack-name" items:"-254" example:"[apps]"`
@@ -27,7 +27,7 @@ type Mesh struct {
 	Clusters []Peer `json:"-"`
 }
 
-// Peer is what a cluster must know of another one in its mesh.
+// Peer is what a cluster must know of another cluster in its mesh.
 type Peer struct {
 	Stack   string     // name of the stack
 	Name    string     // name of the cluster
@@ -80,7 +80,7 @@ func (c *Cluster) Named() []Named {
 	return named
 }
 
-// Meet checks the stacks that the file names, in the order of Named, against this one, and remembers what the program must know of them.
+// Meet compares this stack with the stacks that its file names, in the order of Named, and remembers what the program must know of them.
 // A stack is nil if its file has problems, which are reported already.
 func (c *Cluster) Meet(named []*Cluster, findings *Findings) {
 	c.Mesh.Clusters, c.Storage.ProviderCluster = nil, ""

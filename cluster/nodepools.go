@@ -45,7 +45,7 @@ type NodePool struct {
 	FirstAddress netip.Addr `json:"firstAddress" form:"ipv4-address" example:"10.25.11.21"`
 	// IPv6 address of the first machine, beside `firstAddress`; required with `network.ipv6`, not allowed without.
 	FirstAddress6 netip.Addr `json:"firstAddress6" form:"ipv6-address" example:"fd25:11::21"`
-	// Number of machines, beside `firstAddress`. A greater one adds machines at the end, a smaller one removes the last ones.
+	// Number of machines, beside `firstAddress`. A greater number adds machines at the end, a smaller number removes the last machines.
 	Count *int `json:"count" range:"1-1000" follows:"1" example:"3"`
 }
 
@@ -60,7 +60,7 @@ type Node struct {
 	// Proxmox VM id, unique. The default is made of the last two numbers of the address, with three digits each: 10.25.11.21 has 111021.
 	VMID int `json:"vmId" range:"100-999999999" follows:"100000 + 1000 × C + D, of the address A.B.C.D" example:"1111"`
 	// Generation of the machine. A greater number replaces the machine: `up` removes the node from the cluster as if it were not declared any
-	// more, makes the VM anew, and lets it join under the same name. It only grows. One control plane in each `up`, and as many workers as
+	// more, makes the VM anew, and lets it join under the same name. It only grows. One control plane in each run, and as many workers as
 	// `lifecycle.maxUnavailable`.
 	Generation int `json:"generation" range:"1-1000000" default:"1" example:"2"`
 	// Disk encryption that this machine was installed with, where that is not `talos.diskEncryption` (any more). A change of a machine that

@@ -80,7 +80,7 @@ func (c outsideCheck) notEachMachine(path, text string) {
 	}
 }
 
-// chartRepository checks that the URL of a chart repository is not that of a file in it.
+// chartRepository checks that the URL of a chart repository is not the URL of a file in it.
 func (c outsideCheck) chartRepository(path, text string) {
 	if folder, file := pathpkg.Split(text); file == "index.yaml" || strings.HasSuffix(file, ".tgz") {
 		c.Found(path, "write "+strings.TrimSuffix(folder, "/"), "%s is a file of the chart repository", text)

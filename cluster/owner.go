@@ -12,7 +12,7 @@ const (
 // Owned is part of the section of every component that Flux can own.
 type Owned struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [gitops.md](gitops.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [components that Flux owns](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 }
 

@@ -7,9 +7,8 @@ import (
 )
 
 // place sets the Proxmox node of every machine that is not pinned. The n-th machine of a pool prefers the pool's n-th host,
-// counted round. So a machine that is pinned, or added at the end of a pool, moves no other worker. Control planes are assigned so
-// that no two share a host if that is possible: one gets another host than its preferred one if a control plane with less choice
-// needs that host.
+// counted round. So a machine that is pinned, or added at the end of a pool, moves no other worker. If possible, no two control planes
+// share a host: a control plane gives its preferred host to another one with less choice.
 func (c *Cluster) place() {
 	var controlPlanes []*assignment
 	for p := range c.NodePools {
@@ -45,7 +44,7 @@ type assignment struct {
 
 func (a *assignment) preferred() string { return a.hosts[a.turn] }
 
-// candidates yields the hosts that it may run on, the preferred one first.
+// candidates yields the hosts that the machine may run on, the preferred host first.
 func (a *assignment) candidates(yield func(string) bool) {
 	for i := range a.hosts {
 		if !yield(a.hosts[(a.turn+i)%len(a.hosts)]) {

@@ -15,7 +15,7 @@ import (
 // textMaps are names of values that charts write into objects as they are, and whose values are texts to Kubernetes.
 var textMaps = regexp.MustCompile(`^nodeSelector$|([aA]nnotations|[lL]abels)$`)
 
-// labelMaps are those of them that are labels to Kubernetes.
+// labelMaps are the textMaps that Kubernetes reads as labels.
 var labelMaps = []string{"nodeSelector", "podLabels", "matchLabels", "commonLabels"}
 
 // CheckPodValues checks the values of a chart that have one name and one form in all charts, because Kubernetes has them: resources,

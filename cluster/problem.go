@@ -19,7 +19,7 @@ const (
 // Problem is one problem of a configuration.
 type Problem struct {
 	Path    string // key, in the form that "pulumi config set --path" takes after the namespace: nodePools[0].nodes[1].mac
-	Problem string // what is wrong; it begins with the value, unless that is missing or secret
+	Problem string // what is wrong; begins with the value, unless missing or secret
 	Remedy  string // what to do about it
 	Line    int    // line of the stack file, from 1; 0 if only the path is known, from which config.Source.Line finds the line
 }

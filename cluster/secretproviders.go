@@ -55,11 +55,11 @@ type SealedSecrets struct {
 
 // OnePassword is a 1Password Connect server, and External Secrets Operator with a ClusterSecretStore for it.
 type OnePassword struct {
-	// Vaults that the cluster reads, by name or id. An item is taken from the first one that has it.
+	// Vaults that the cluster reads, by name or id. An item is taken from the first vault with it.
 	Vaults []string `json:"vaults" config:"required" form:"onepassword-name" items:"1-" example:"[infra, shared]"`
 	// Namespaces whose ExternalSecrets and PushSecrets may use the ClusterSecretStore `onepassword`, beside those of the manifests:
-	// `cert-manager`, `etcd-backup`, `external-dns` and `external-secrets`. Whoever may create such objects in one of them reads all items
-	// of the vaults.
+	// `cert-manager`, `etcd-backup`, `external-dns` and `external-secrets`. Whoever may create such objects in one of these namespaces reads
+	// all items of the vaults.
 	Namespaces []string `json:"namespaces" form:"label" items:"1-" example:"[shop]"`
 	// The item that is read to verify the whole way from 1Password to a Secret.
 	Probe OnePasswordProbe `json:"probe"`

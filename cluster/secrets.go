@@ -44,7 +44,7 @@ type Secrets struct {
 	// restore only.
 	SnapshotIdentity Secret `json:"snapshotIdentity" example:"AGE-SECRET-KEY-1…"`
 	// Access key, its id, with which `up` copies its snapshots of etcd to the bucket of `lifecycle.snapshots.scheduled`. It may write
-	// objects there. To restore one, and to be warned of old ones, it must also read and list them. Without it, `up` uses no bucket.
+	// objects there. To restore snapshots, and to be warned of old ones, it must also read and list them. Without it, `up` uses no bucket.
 	SnapshotAccessKey Secret `json:"snapshotAccessKey" example:"GK3515373e4c851ebaad366558"`
 	// Secret key of `snapshotAccessKey`.
 	SnapshotSecretKey Secret `json:"snapshotSecretKey" example:"7d37d093435a41f2aab8f13c19ba067d"`
@@ -125,7 +125,7 @@ type SourceSecret struct {
 	FluxKey string // the key that Flux reads in its Secret
 }
 
-// Knowing returns the cluster with these secrets and no others: what a component gets that needs no more.
+// Knowing returns the cluster with these secrets only, for a component that needs no more.
 func (c *Cluster) Knowing(secrets Secrets) *Cluster {
 	reduced := *c
 	reduced.Secrets = secrets

@@ -52,7 +52,7 @@ func (c snapshotBucketCheck) snapshotBucket() {
 	}
 }
 
-// adviseSnapshotBucket says that the snapshots before a change stay on the machine that makes them, although there is a bucket.
+// adviseSnapshotBucket says that the snapshots before a change stay on the computer that runs `up`, although there is a bucket.
 func (c *Cluster) adviseSnapshotBucket(findings *Findings) {
 	if c.Lifecycle.Snapshots.Scheduled && !c.SnapshotAccessKey.IsSet() {
 		findings.Found(snapshotAccessKey, "set it, and "+snapshotSecretKey,

@@ -66,13 +66,14 @@ var cephIsWhole = cephSays("Ceph has all copies, disks and monitors",
 	"'PG_AVAILABILITY', 'PG_DEGRADED', 'PG_DAMAGED', 'OBJECT_UNFOUND', 'OSD_DOWN', 'OSD_HOST_DOWN', 'MON_DOWN', 'error'",
 	"to replace the node that is the reason, set lifecycle.allowDegradedStorage: true")
 
-// cephServes is the check before a node is removed that is sick or lost. Its own disks and monitor may be what is missing: that much the
-// others bear. What nobody has without it may be on its disks alone, which the removal deletes. If no monitor answers, Rook writes error.
+// cephServes is the check before a node is removed that is sick or lost. The node's own disks and monitor may be missing, which the other
+// nodes tolerate. Data that nobody else has may be on the node's disks alone, which the removal deletes. If no monitor answers, Rook writes
+// error.
 var cephServes = cephSays("Ceph serves all data without the node", "'PG_AVAILABILITY', 'PG_DAMAGED', 'OBJECT_UNFOUND', 'error'",
 	"the node's disks may have the only copy; to remove the node with them, set lifecycle.allowDegradedStorage: true")
 
-// cephCopies is the check before a node with a disk of Ceph is removed. The pools themselves say how many copies they keep: what is
-// declared may be for the machines that come.
+// cephCopies is the check before a node with a disk of Ceph is removed. The pools say how many copies they keep: the declared number may be
+// for machines that are still to come.
 var cephCopies = Check{
 	Name:       "Ceph keeps more than one copy of everything",
 	Objects:    CheckedObjects{APIVersion: "ceph.rook.io/v1", Kind: "CephBlockPool", Namespace: RookNamespace},
@@ -83,8 +84,8 @@ var cephCopies = Check{
 // cephClusterKind is the kind of the object that says how Ceph is.
 const cephClusterKind = "CephCluster"
 
-// cephSays returns the check that Ceph has none of some health codes, by a word of Rook's that is not old: while its operator starts or
-// waits, it leaves the status as it was (pkg/operator/ceph/cluster/cephstatus.go).
+// cephSays returns the check that Ceph has none of some health codes, by a recent status of Rook: while Rook's operator starts or waits, it
+// leaves the status as it was (pkg/operator/ceph/cluster/cephstatus.go).
 func cephSays(name, codes, message string) Check {
 	return Check{
 		Name:    name,

@@ -15,8 +15,8 @@ type Talos struct {
 	// renovate: datasource=github-releases depName=siderolabs/talos
 	Version string `json:"version" form:"talos-release" default:"v1.14.6"`
 	// The configuration contract: for which minor release of Talos the machine configurations are written. It does not follow `version`, so
-	// that an upgrade changes no configuration. Later releases of Talos take what was written for earlier ones. Raise it in an `up` of its
-	// own, once all machines run that release.
+	// that an upgrade changes no configuration. Later releases of Talos take what was written for earlier ones. Raise it in a run of its own,
+	// once all machines run that release.
 	Contract TalosContract `json:"contract" default:"v1.12"`
 	// Image factory that the boot image and the installer come from.
 	Factory string `json:"factory" form:"https-host-url" default:"https://factory.talos.dev" example:"https://factory.example.com"`
@@ -58,7 +58,7 @@ type LLDPD struct {
 
 // Kubelet is the kubelet of every node.
 type Kubelet struct {
-	// Largest number of pods on a node. A node's IPv4 range, a /24, has addresses for 250 beside those that Cilium uses itself.
+	// Largest number of pods on a node. A node's IPv4 range, a /24, has addresses for 250 pods beside Cilium's own addresses.
 	MaxPods int `json:"maxPods" range:"1-250" default:"110" example:"200"`
 	// Flags of every kubelet, without their dashes. Flags that Slipway sets or relies on are refused, as in patches.
 	ExtraArgs map[string]string `json:"extraArgs" keys:"kubelet-flag" example:"{v: \"2\"}"`

@@ -43,8 +43,8 @@ func refusePair(findings *Findings, project releases.Project, version string, ot
 	}
 }
 
-// versionAdvice names releases that are out of support on a day or newer than those that are known here, and pairs that their projects have
-// not tested.
+// versionAdvice names releases that are out of support on a day, or newer than the known ones, and pairs that their projects have not
+// tested.
 func (c *Cluster) versionAdvice(day time.Time) Problems {
 	var advice Findings
 	for _, one := range c.pinned() {
@@ -122,7 +122,7 @@ func gatewayAPIFitsCilium(source CRDSource, cilium Cilium, findings *Findings) {
 }
 
 // certManagerFitsItsCRDs checks that CRDs and chart have the same minor release: older CRDs drop fields that the controller sets,
-// newer CRDs may not serve the versions that it reads.
+// newer CRDs may not serve the versions that the controller reads.
 func certManagerFitsItsCRDs(source CRDSource, chart CertManager, findings *Findings) {
 	if !chart.Enabled || source.Skip || source.Version == "" || chart.Version == "" {
 		return

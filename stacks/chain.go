@@ -65,7 +65,7 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) err
 	return nil
 }
 
-// work returns what registers each component, and what comes before or after it. The order of the components is that of steps.Chain.
+// work returns what registers each component, and the steps before and after it. The order of the components is that of steps.Chain.
 func (c *chain) work() map[string][]func() error {
 	return map[string][]func() error{
 		steps.Talos:    {c.compareRunning, c.makeProviders, c.rememberMode, c.renderNetwork, c.makeCluster},
@@ -140,8 +140,8 @@ func (c *chain) applyCRDs() (err error) {
 }
 
 // connect creates the provider of objects after the CRDs. When it starts, it reads the schemas of all kinds, once and for at most 32 s. An
-// API server that gets a hundred CRDs computes these schemas again and again, and a busy one does not answer in time. Then the provider
-// takes the cluster for unreachable during the whole run.
+// API server that gets a hundred CRDs computes these schemas again and again, and if busy does not answer in time. Then the provider takes
+// the cluster for unreachable during the whole run.
 func (c *chain) connect() error {
 	return c.providers.Connect(c.ctx, c.Identity.Name, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }

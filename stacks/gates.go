@@ -54,7 +54,7 @@ func (c *chain) storageGate() *readiness.StorageGateArgs {
 	}
 }
 
-// checksGate covers the declared checks. It comes after the handover, because Flux may bring what they judge.
+// checksGate covers the declared checks. It comes after the handover, because Flux may bring the objects of the checks.
 func (c *chain) checksGate() *readiness.ChecksGateArgs {
 	lifetime := c.after(c.gate)
 	if c.handover != nil {
@@ -83,8 +83,7 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 	return args
 }
 
-// withVMs adds to what a gate verifies the machines' VMs: it runs again for another one, also if the run that created the VM did not get
-// so far.
+// withVMs lets a gate run again for another VM of a machine, also if the run that created the VM ended before the gate.
 func (c *chain) withVMs(verifies map[string]pulumi.Input) map[string]pulumi.Input {
 	all := map[string]pulumi.Input{"vms": c.talos.VMs()}
 	maps.Copy(all, verifies)

@@ -14,7 +14,7 @@ const readStackOutputs = "pulumi:pulumi:readStackOutputs"
 
 // compareRunning compares the stack with all other stacks of the checkout as they run, before anything is registered. A stack that does
 // not exist, or was destroyed, has no outputs: it is compared when it comes up. The stack file may declare what the next run changes, so a
-// difference to the outputs is a warning. A collision with this stack is an error, and so is a stack that this one names and that cannot be
+// difference to the outputs is a warning. A collision with this stack is an error, and so is a stack that this one names, if it cannot be
 // read.
 func (c *chain) compareRunning() error {
 	var findings cluster.Findings
@@ -51,8 +51,8 @@ func (c *chain) compareRunning() error {
 	return findings.Err()
 }
 
-// reportUnread reports what of a stack cannot be read, and whether the rest is compared. A stack that this one does not name must not keep
-// it from an up, and neither must an older version: each of the two stacks would wait for the up of the other.
+// reportUnread reports what of a stack cannot be read, and whether the rest is compared. Neither an unreadable stack that this one does not
+// name, nor an older version, may stop a run: two stacks would wait for each other's run.
 func (c *chain) reportUnread(findings *cluster.Findings, stack string, unread contract.Unread, compared bool) error {
 	if _, named := c.nameOf(stack); named && !unread.Older {
 		findings.Found(c.pathOf(stack), unread.Remedy, "%s %s", stack, unread.Problem)
@@ -83,7 +83,7 @@ func (c *chain) nameOf(stack string) (path string, named bool) {
 	return "", false
 }
 
-// warnOfChange says what the next up of a stack will change that this stack names, and what this one assumes already.
+// warnOfChange says which values, which this stack assumes already, the next run of a named stack will change.
 func (c *chain) warnOfChange(path string, runs *cluster.Cluster) error {
 	for _, peer := range c.Mesh.Clusters {
 		name, id, address := runs.Identity.Name, runs.Identity.ID, runs.Network.LoadBalancers.Mesh

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// checkAdditions refuses what patches add beside a value that Slipway sets, and what takes effect instead of it: a further address of
+// checkAdditions refuses what patches add beside, or with effect instead of, a value that Slipway sets: a further address of
 // the network device, a second file of the same path, a rule that closes a port.
 func (c *comparison) checkAdditions() {
 	for _, name := range slices.Sorted(maps.Keys(c.after)) {

@@ -35,8 +35,8 @@ func (v Violation) Error() string {
 
 // CheckPatches returns everything that is wrong with the user's patches, each once: that Talos cannot use a patch, that the patches
 // change what belongs to Slipway, and that a patch in plain text holds what may be a secret. The patches are in the order of
-// application. Before them are the flags of talos.kubelet.extraArgs that no patch may set. What else is wrong without any patch is for
-// Validate to say.
+// application. Before them are the flags of talos.kubelet.extraArgs that no patch may set. Validate reports what is wrong without any
+// patch.
 func CheckPatches(declared *cluster.Cluster) []Violation {
 	c := modelOf(declared)
 	found := c.checkOwned()
@@ -73,8 +73,8 @@ func (p userPatch) unusable(err error) finding {
 	return p.finding("", why.problem, why.remedy)
 }
 
-// repeats tells whether another machine has shown the same about the same patch, or about a patch of its own with the same text: what
-// one role has may be absent in the other.
+// repeats tells whether another machine has shown the same about the same patch, or about a patch with the same text. A part that one role
+// has may be absent in the other.
 func (f finding) repeats(other finding) bool {
 	return f.by.id == other.by.id && (within(f.Part, other.Part) || within(other.Part, f.Part))
 }
@@ -181,7 +181,7 @@ func applied(base state, patches []userPatch) (states []state, unusable []findin
 	return states, unusable
 }
 
-// cause returns the patch that has caused what is so in the last state; false if it is so without any patch.
+// cause returns the patch since which `is` holds up to the last state; false if `is` holds without any patch.
 func cause(states []state, is func(state) bool) (by userPatch, caused bool) {
 	since := len(states) - 1
 	for since > 0 && is(states[since-1]) {
@@ -190,8 +190,8 @@ func cause(states []state, is func(state) bool) (by userPatch, caused bool) {
 	return states[since].by, since > 0
 }
 
-// invalid returns what Talos's validation finds in the last configuration and not in the first, each for the patch that caused it. A
-// patch that is refused already is left out: Talos refuses it for the same reason.
+// invalid returns what Talos's validation finds in the last configuration and not in the first, each for the patch that caused it. It
+// leaves out patches that are refused already, which Talos refuses for the same reason.
 func invalid(states []state, refused []finding) []finding {
 	var found []finding
 	for _, problem := range validated(states[len(states)-1].full) {
@@ -205,7 +205,7 @@ func invalid(states []state, refused []finding) []finding {
 	return found
 }
 
-// validated returns what Talos's own validation finds. Its warnings are advice on what it accepts, and left out.
+// validated returns what Talos's own validation finds. Talos's warnings about accepted values are left out.
 func validated(full config.Provider) []error {
 	_, err := guarded(func() ([]string, error) { return full.Validate(metal{}) })
 	if err == nil {

@@ -4,10 +4,10 @@
 //
 // # What the user's patches may set
 //
-// CheckPatches assembles the configuration without the user's patches and with all of them, and compares the results. What Slipway
-// renders stays, and so does what the list owned names, because Slipway's gates rely on it: no patch may change or remove it, and
-// nothing may be added that takes effect instead of it. It makes no difference how a patch is written: by deletion, by another name of
-// the same setting, or by another document. Talos's own validation decides the rest.
+// CheckPatches assembles the configuration without the user's patches and with all of them, and compares the results. No patch may change
+// or remove what Slipway renders, or what the list owned names, because Slipway's gates rely on both; nor may a patch add what takes effect
+// instead. It makes no difference how a patch is written: by deletion, by another name of the same setting, or by another document. Talos's
+// own validation decides the rest.
 package machineconfig
 
 import "github.com/slipway-platform/slipway/cluster"

@@ -36,8 +36,8 @@ func (c *comparison) differences() []difference {
 	return c.found
 }
 
-// walk compares one part. It compares mappings key by key, so that each difference is reported where it is. whole tells that the part
-// belongs to Slipway, with all that may be added to it.
+// walk compares one part. It compares mappings key by key, so that each difference is reported at its own path. whole tells that the part
+// belongs to Slipway, additions included.
 func (c *comparison) walk(path []string, whole bool, rendered, base, after any) {
 	if same(base, after) {
 		return
@@ -78,7 +78,7 @@ func (c *comparison) walkRemoved(path []string, rendered, base any) {
 	}
 }
 
-// refuse reports a part that belongs to Slipway, and the value that it has without patches, if Slipway sets that.
+// refuse reports a part that belongs to Slipway, with its value without patches, if Slipway sets it.
 func (c *comparison) refuse(path []string, rendered, base, after any) {
 	verb := "is changed"
 	switch {

@@ -244,9 +244,9 @@ func bundle(text string, _ time.Time) string {
 	return ""
 }
 
-// CheckCredentials parses the certificates, keys and tokens of a node's whole machine configuration. The error has all that Talos could not
-// use, by their paths and without their values. expired are the CAs that Talos takes, and with which nothing is valid any more. A text that
-// this program does not read is left to Talos.
+// CheckCredentials parses the certificates, keys and tokens of a node's whole machine configuration. The error names all credentials that
+// Talos could not use, by path and without value. expired are CAs that Talos accepts, although nothing is valid with them any more. A text
+// that this program cannot read is left to Talos.
 func CheckCredentials(configuration string, now time.Time) (expired []string, err error) {
 	tree, unread := guarded(func() (map[string]any, error) {
 		full, err := configloader.NewFromBytes([]byte(configuration))
@@ -273,8 +273,8 @@ func CheckCredentials(configuration string, now time.Time) (expired []string, er
 	return expired, errors.Join(problems...)
 }
 
-// badCredentials returns the credentials that patches have brought, and that Talos could not use, each for the patch that did. What belongs
-// to Slipway is refused already.
+// badCredentials returns the credentials of patches that Talos could not use, each for its patch. What belongs to Slipway is refused
+// already.
 func badCredentials(states []state, now time.Time) []finding {
 	var found []finding
 	for _, fault := range faultyCredentials(states[len(states)-1].tree, now) {

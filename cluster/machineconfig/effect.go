@@ -34,7 +34,7 @@ func RebootsByItself(talos string) bool { return semver.Compare(semver.MajorMino
 
 // part is a part of a machine configuration that does not take effect at once.
 type part struct {
-	name   string         // without a value of the configuration, so that it may be displayed; "": what the path matches
+	name   string         // has no value of the configuration, so it may be displayed; "": what the path matches
 	path   *regexp.Regexp // of the thing whose change counts; if it has a group, that is the thing
 	needs  Effect
 	only   condition
@@ -52,8 +52,8 @@ const (
 	controlPlanes           // on control planes
 )
 
-// parts are the parts that do not take effect at once; the first row that matches a path decides. All that is not listed takes effect at
-// once, or needs nothing on a node that is installed, such as machine.install.
+// parts are the parts that do not take effect at once; the first row that matches a path decides. All other parts take effect at once, or
+// need nothing on an installed node, such as machine.install.
 //
 // The table holds for each release of Talos. Releases before 1.14 reboot by themselves for some of the changes: a dry run says so.
 // Documents of kinds that Slipway does not know take effect at once, as Talos 1.12 has it for all documents.

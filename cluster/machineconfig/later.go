@@ -2,10 +2,10 @@ package machineconfig
 
 import "strings"
 
-// ParsedLater are the documents of Talos, by kind, and their keys that this program parses, and that the Talos plugin does not, because
-// it has the machinery of Talos 1.12. A kind without keys is wholly unknown to the plugin. The kind of Talos's first document is "".
+// ParsedLater are the documents of Talos, by kind, and their keys, that this program parses and the Talos plugin does not: the plugin has
+// the machinery of Talos 1.12. A kind without keys is wholly unknown to the plugin. The kind of Talos's first document is "".
 //
-// The plugin parses each configuration that it applies, so that such a patch would be refused in the middle of an `up`. The lab's tests
+// The plugin parses each configuration that it applies, and would refuse such a patch in the middle of a run. The lab's tests
 // compare the list with the schemas of both.
 var ParsedLater = map[string][]string{
 	"BlackholeRouteConfig": nil,

@@ -14,7 +14,7 @@ import (
 //
 //	machine.sysctls.vm.max_map_count = 262144
 //
-// so that the lines of a difference can be read without those around them. A Secret is "[secret]" in the text; secrets has its value by
+// so that the lines of a difference can be read without context. A Secret is "[secret]" in the text; secrets has its value by
 // its path.
 func Lines(tree map[string]any) (text string, secrets map[string]string) {
 	var lines strings.Builder

@@ -79,8 +79,8 @@ func (a argued) removedBy(version string) (all []removal) {
 	return all
 }
 
-// The names of the nodes that the tables are asked about. They look at the feature gates of an API server alone, so that the kubelet's are
-// those of one on a node of its own.
+// The names of the nodes that the tables are asked about. The tables look at the feature gates of the API server only. So a kubelet's gates
+// are asked about as an API server's, on a node of its own.
 const (
 	nodeOfAll     = "all"
 	nodeOfKubelet = "kubelet"
@@ -168,8 +168,8 @@ func stateWith(resources []resource.Resource) cosi.State {
 	return state
 }
 
-// removedIn returns what the declared Kubernetes does not have any more of the last configuration, each for the patch that caused it. What
-// no patch has caused is in talos.kubelet.extraArgs.
+// removedIn returns parts of the last configuration that the declared Kubernetes does not have any more, each for the patch that caused it.
+// What no patch has caused is in talos.kubelet.extraArgs.
 func (c model) removedIn(states []state) (found []finding) {
 	of := func(s state) []removal { return arguedBy(s.full).removedBy(c.Kubernetes.Version) }
 	for _, one := range of(states[len(states)-1]) {

@@ -119,8 +119,8 @@ func hide(in versions) map[string]any {
 	return tree
 }
 
-// hidden makes a Secret of each value below a path that may be one. inherited tells that a key above makes all values secret. Of
-// what Slipway and Talos set, only what has the name or the form of a secret is one.
+// hidden makes a Secret of each value below a path that may be secret. inherited tells that a key above makes all values secret. Values
+// that Slipway and Talos set are secret only by their name or form.
 func hidden(path string, in versions, inherited bool) any {
 	inherited = inherited || secrecy.Named(path) && !publicKey.MatchString(path) ||
 		in.shown != nil && in.own == nil && freeText.MatchString(path)

@@ -15,9 +15,9 @@ func (metal) RequiresInstall() bool { return true }
 func (metal) InContainer() bool     { return false }
 
 // Validate renders the whole configuration of every machine, with stand-ins for the machine secrets, and has Talos's own
-// machinery validate it. It returns all problems; nil means that every machine accepts what Render returns. Those of a machine
-// begin with its name. Those of the user's patches and of kubelet's flags are as CheckPatches returns them, except that secrets in
-// patches are no problem here.
+// machinery validate it. It returns all problems; nil means that every machine accepts what Render returns. Problems of a machine begin
+// with its name. Problems of the user's patches and of kubelet's flags are as CheckPatches returns them, but secrets in patches are no
+// problem.
 func Validate(declared *cluster.Cluster) error {
 	c := modelOf(declared)
 	var errs []error

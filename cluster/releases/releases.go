@@ -1,7 +1,7 @@
 // Package releases knows the minor releases of the projects that a cluster is made of: until when each is supported, and what goes with it.
 //
-// The table is the one place for that: the checks of a stack file, the plan of an upgrade and docs/versions.md read it. A release that is
-// newer than the table is taken for the newest one in it, so that a missing row refuses nobody a release.
+// The checks of a stack file, the plan of an upgrade and docs/versions.md read this one table. A release that is newer than the table is
+// treated like its newest release, so that a missing row refuses nobody a release.
 package releases
 
 import (
@@ -18,7 +18,7 @@ type Project struct {
 	Name   string
 	Policy string // what is supported
 	Source string // where the policy, the dates and the pairs are documented
-	// Only the newest release is supported, and the next one comes within weeks: one that is newer than the table is no news.
+	// Only the newest release is supported, and the next one comes within weeks: a release that is newer than the table is no news.
 	Rolling bool
 	Minors  []Minor
 }
@@ -49,8 +49,8 @@ const (
 	Newer              // than all releases in the table
 )
 
-// Find returns the minor release of a version, with or without a leading v, and how it stands on a day. For one that is not in the table it
-// returns the nearest that is.
+// Find returns the minor release of a version, with or without a leading v, and how it stands on a day. For a release that is not in the
+// table, it returns the nearest release in it.
 func (p Project) Find(version string, day time.Time) (Minor, Standing) {
 	of := MinorOf(version)
 	at, found := slices.BinarySearchFunc(p.Minors, of, func(m Minor, of string) int { return compare(m.Minor, of) })
@@ -74,7 +74,7 @@ func (p Project) Newest() string { return p.Minors[len(p.Minors)-1].Minor }
 func (p Project) Oldest() string { return p.Minors[0].Minor }
 
 // Fits returns with which releases of another project a version goes, and whether the given one is among them. A version that is newer than
-// the table goes with everything that is newer than what its newest release goes with. Without a row about the other project, everything
+// the table goes with everything newer than what the table's newest release goes with. Without a row about the other project, everything
 // fits.
 func (p Project) Fits(version string, other Project, otherVersion string) (Fit, bool) {
 	m, standing := p.Find(version, time.Time{})

@@ -1,5 +1,5 @@
-// Package secrecy decides what may be a secret: by the name of its key, and by its text. In doubt it is one. What is known of a place,
-// such as an environment in Talos's configuration, is for those to add who know the place.
+// Package secrecy decides what may be a secret: by the name of its key, and by its text. In doubt it is one. Callers add what they know of
+// a place, such as an environment in Talos's configuration.
 package secrecy
 
 import (
@@ -49,10 +49,10 @@ var (
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
 
-// Mentioned tells whether a name speaks of secrets: the value may be one, or what it is about.
+// Mentioned tells whether a name speaks of secrets: the value may be a secret, or about one.
 func Mentioned(name string) bool { return mention.MatchString(name) }
 
-// Named tells whether a name, or a path whose last key it is, is that of a secret, or of what names one.
+// Named tells whether a name, or the last key of a path, names a secret, or a reference to a secret.
 func Named(path string) bool { return name.MatchString(path) }
 
 // IsToken tells whether a text holds what begins as the tokens of well-known services do.
@@ -86,8 +86,8 @@ func Like(text string) bool {
 	return word.MatchString(text)
 }
 
-// IsPlain tells whether a text is certainly a secret, by the name of its key or by itself. Unlike Like, it takes no long text for one that
-// may be an id.
+// IsPlain tells whether a text is certainly a secret, by the name of its key or by itself. Unlike Like, it takes no long text that may be
+// an id for a secret.
 func IsPlain(name, text string) bool {
 	return text != "" && (holder.MatchString(name) || certain.MatchString(text))
 }

@@ -107,7 +107,7 @@ func (d *decoder) give(path string) {
 	d.given[path] = true
 }
 
-// refuseZero reports a 0 that may not be written, of a key with a default: to the model, such a 0 is a number that is not given.
+// refuseZero reports a 0 that may not be written, of a key with a default: the model reads 0 as not given.
 func (d *decoder) refuseZero(path string, tag reflect.StructTag, value reflect.Value) {
 	value = reflect.Indirect(value)
 	least, most, _ := strings.Cut(tag.Get("range"), "-")
@@ -277,8 +277,7 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 	}
 }
 
-// decodeValues decodes values of a chart. It refuses those that look like secrets, because they would be readable in the file and in
-// the cluster.
+// decodeValues decodes values of a chart. It refuses values that look like secrets, which would be readable in the file and in the cluster.
 func (d *decoder) decodeValues(path string, tree any, into reflect.Value) {
 	compact, ok := d.freeMapping(path, tree, "key", "write the values under the chart's own keys")
 	secrets := secrecy.InJSON(compact)
@@ -392,7 +391,7 @@ func shownAt(path, scalar string) string {
 	return shown(scalar)
 }
 
-// shownTag returns the tag of a value, or of a key below it, as a message may show it: a password that begins with ! is a tag to YAML.
+// shownTag returns the tag of a value, or of a key below it, for a message: to YAML, a password that begins with ! is a tag.
 func shownTag(path, tag string) string {
 	if shownAt(path, tag) == hidden {
 		return "!…"

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Explain returns a stack file with all that the stack's file says, and all that it leaves to defaults. It leaves out secrets, what Git
+// Explain returns a stack file with all keys of the stack's file, and with all defaults. It leaves out secrets, what Git
 // declares of a component that Flux owns, and the Proxmox node of each machine that is not pinned. With the secrets, the text loads to the
 // same cluster.
 func Explain(source Source, c *cluster.Cluster) ([]byte, error) {

@@ -157,7 +157,7 @@ func ciphertext(tree any) (string, bool) {
 	return text, ok
 }
 
-// Ciphertexts returns what a stack file says of how its values are encrypted, "" if they are not, and the ciphertexts by their keys.
+// Ciphertexts returns how a stack file says that its values are encrypted ("": not), and the ciphertexts by their keys.
 func (s Source) Ciphertexts() (with string, ciphertexts map[string]string) {
 	for _, key := range []string{"encryptionsalt", "encryptedkey", "secretsprovider"} {
 		text, _ := s.file.get(key).(string)

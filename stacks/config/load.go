@@ -61,8 +61,8 @@ func loadAlone(source Source) (*cluster.Cluster, error) {
 	return nil, source.join(cluster.ProblemsOf(err))
 }
 
-// join joins the problems with how the file is written and those of loading. It omits problems that follow from an unreadable value, and
-// those that repeat a problem of the same line through an alias.
+// join joins the problems with how the file is written and those of loading. It omits problems that follow from an unreadable value, or
+// that repeat a problem of the same line through an alias.
 func (s Source) join(loaded cluster.Problems) cluster.Problems {
 	all := slices.Clone(s.written)
 	unread, unreadNodes := map[string]bool{}, map[*yaml.Node]bool{}

@@ -10,7 +10,7 @@ import (
 	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 )
 
-// inGit are the keys of a component that its file in the tree gives if Flux owns it, and that file's path of each.
+// inGit are the keys of a component that its file in the tree gives if Flux owns it, each with its path in that file.
 var inGit = map[string]string{
 	"version":    "spec.chart.spec.version",
 	"repository": "HelmRepository spec.url",
@@ -87,7 +87,7 @@ func sectionOf(values map[string]Value, path string) *object {
 	return section
 }
 
-// layerOf returns the section that a component is in, with what Git declares of it.
+// layerOf returns a component's section, with what Git declares of the component.
 func layerOf(release cluster.Service, git cluster.Git) *object {
 	layer := newObject()
 	layer.add("version", item{value: git.Version})

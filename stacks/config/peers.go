@@ -27,8 +27,7 @@ func Stacks(tree fs.FS) ([]string, error) {
 	return slices.Compact(stacks), err
 }
 
-// meet loads the files of the stacks that the stack file names, without their secrets and those that they name, and checks them against
-// the stack.
+// meet loads the files of the stacks that the stack file names, without their secrets and peers, and compares them with the stack.
 func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
 	named := c.Named()
 	others := make([]*cluster.Cluster, len(named))

@@ -12,12 +12,12 @@ import (
 // Namespace is the Pulumi project's name, the prefix of its configuration keys: "slipway:cluster".
 const Namespace = "slipway"
 
-// Source is the configuration of one stack as it is written: in its file, or as the Pulumi engine passes it to a program.
+// Source is the text of one stack's configuration: from its file, or as the Pulumi engine passes it to a program.
 type Source struct {
 	Stack  string           // the stack's name
 	Values map[string]Value // by full key, such as "slipway:cluster"; every key that is set
 
-	// Tree is the checkout: it has the stack files of a mesh's other clusters, and what Flux applies; nil means an empty one.
+	// Tree is the checkout: the stack files of a mesh's other clusters, and what Flux applies; nil means an empty checkout.
 	Tree fs.FS
 
 	// SecretsElsewhere means that required secrets may be missing, because they are set where the stack is used.

@@ -41,7 +41,7 @@ func (o *object) add(key string, value item) {
 	o.values[key] = value
 }
 
-// over returns the object with the keys of another one that it does not have. Mappings that both have are combined in the same way. Either
+// over returns the object with the keys of another object that it lacks. Mappings that both have are combined in the same way. Either
 // may be nil.
 func (o *object) over(other *object) *object {
 	switch {

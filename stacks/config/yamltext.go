@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// maxFile is the largest size of a stack file. It is far above any usable one: the engine passes the configuration in one
+// maxFile is the largest size of a stack file. It is far above any usable length: the engine passes the configuration in one
 // environment variable, which Linux limits to 128 KiB.
 const maxFile = 1 << 20
 

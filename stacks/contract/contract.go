@@ -8,7 +8,7 @@ package contract
 import "github.com/slipway-platform/slipway/cluster"
 
 // Version is the number of incompatible versions of the outputs so far. A renamed output, or one with another form, needs a new
-// Version. A new output does not: it may be absent, so that Read accepts a stack that was brought up without it. Read takes from an
+// Version. A new output does not: Read accepts a stack that was brought up without the output. Read takes from an
 // older version what it can.
 const Version = 1
 
@@ -134,7 +134,7 @@ func pool6(value func(*cluster.IPv6LoadBalancers) any) func(*cluster.Cluster) an
 	})
 }
 
-// each returns the list of a value of each machine. The machines of a cluster that Read makes are those of its one pool.
+// each returns the list of a value of each machine. A cluster that Read makes has all machines in one pool.
 func each(value func(*cluster.Node) any) func(*cluster.Cluster) any {
 	return func(c *cluster.Cluster) any {
 		var list []any

@@ -31,7 +31,7 @@ func Declared(c *cluster.Cluster) map[string]any {
 	return outputs
 }
 
-// written returns a value, what it points to, or a list of those, as text.
+// written returns a value, its target, or a list of both, as text.
 func written(value any) string {
 	if list, isList := value.([]any); isList {
 		texts := make([]string, len(list))
@@ -48,16 +48,16 @@ func written(value any) string {
 	return fmt.Sprint(reflect.Indirect(reflect.ValueOf(value)))
 }
 
-// Unread is what keeps outputs from being read, all of them or one.
+// Unread is the reason why all outputs, or one, cannot be read.
 type Unread struct {
 	Problem, Remedy string
 
-	Older bool // the outputs are of an older version, which the next up of their stack ends
+	Older bool // the outputs are of an older version, until the next run of their stack
 }
 
 const remedyUp = "run its `pulumi up` with this program"
 
-// Read returns the cluster that the outputs of a stack describe, as much of it as can be read, with what other clusters must know of it.
+// Read returns the cluster that the outputs of a stack describe, as far as they can be read, with what other clusters must know of it.
 // Of a newer version it reads nothing, because the outputs may mean anything.
 func Read(stack string, outputs map[string]any) (*cluster.Cluster, []Unread) {
 	const versions = "was brought up with outputs of version %d, and this program has version %d"

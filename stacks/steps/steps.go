@@ -1,7 +1,7 @@
 // Package steps lists the steps of the chain: package stacks registers them, and a preview draws them. It imports no Pulumi.
 package steps
 
-// Names of the components that a stack registers. They do not depend on the configuration, so that a change of it never renames a resource.
+// Names of the components that a stack registers. They do not depend on the configuration: a change of it never renames a resource.
 const (
 	Talos    = "talos"
 	Machines = "machines"
@@ -20,10 +20,10 @@ const (
 // Step is a part of the chain.
 type Step struct {
 	Title      string
-	Components []string // those that the program registers in this step, in their order; none for what Flux does alone
+	Components []string // which the program registers in this step, in order; none for Flux's own steps
 }
 
-// Chain returns the steps in their order, which is that of the program and of what a preview shows.
+// Chain returns the steps in the order of the program and of a preview.
 func Chain() []Step {
 	return []Step{
 		{"machines", []string{Talos, Machines}},
