@@ -1,4 +1,4 @@
-// Package charts renders Helm charts from archives on this machine. It asks no cluster, and a chart repository only with a Fetcher.
+// Package charts renders Helm charts from archives on this computer. It asks no cluster, and a chart repository only with a Fetcher.
 package charts
 
 import (
@@ -59,11 +59,11 @@ func (r Renderer) find(ctx context.Context, chart report.Chart) (string, error) 
 		}
 	}
 	if r.Fetcher == nil {
-		return "", fmt.Errorf("%s is not on this machine", archiveName(chart))
+		return "", fmt.Errorf("%s is not on this computer", archiveName(chart))
 	}
 	archive, err := r.Fetcher.fetch(ctx, chart)
 	if err != nil {
-		return "", fmt.Errorf("%s is not on this machine, and cannot be fetched: %w", archiveName(chart), err)
+		return "", fmt.Errorf("%s is not on this computer, and cannot be fetched: %w", archiveName(chart), err)
 	}
 	return archive, nil
 }

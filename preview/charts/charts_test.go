@@ -53,7 +53,7 @@ func TestRenderer_SaysWhyAChartIsNotRendered(t *testing.T) {
 	one := report.Chart{Name: "release", Chart: "two", Version: "1.2.3"}
 	Renderer{Folders: []string{archive(t, template)}, Kubernetes: "v1.35.8"}.Add(t.Context(), &one)
 	assert.Nil(t, one.Manifests)
-	assert.Equal(t, "two-1.2.3.tgz is not on this machine", one.Unrendered)
+	assert.Equal(t, "two-1.2.3.tgz is not on this computer", one.Unrendered)
 
 	one = report.Chart{Name: "release", Chart: "one", Version: "1.2.3"}
 	Renderer{Folders: []string{archive(t, `{{ required "size is missing" .Values.size }}`)}, Kubernetes: "v1.35.8"}.Add(t.Context(), &one)

@@ -102,7 +102,7 @@ func TestFetcher_FetchesWhatIsMissingOnce(t *testing.T) {
 		{Name: "release", Namespace: "apps", Chart: "oci://" + h.name + "/org/one", Version: "1.2.3+build"},
 	} {
 		Renderer{Folders: []string{folder}, Kubernetes: "v1.35.8"}.Add(t.Context(), &one)
-		assert.Empty(t, one.Unrendered, "it is on this machine now")
+		assert.Empty(t, one.Unrendered, "it is on this computer now")
 		assert.NotEmpty(t, one.Manifests)
 	}
 }
@@ -135,10 +135,10 @@ func TestFetcher_SaysWhatCannotBeFetchedAndTriesItOnce(t *testing.T) {
 		change(&one)
 		return one
 	}
-	const missing = "one-1.2.3.tgz is not on this machine, and cannot be fetched: "
+	const missing = "one-1.2.3.tgz is not on this computer, and cannot be fetched: "
 	for want, one := range map[string]report.Chart{
 		missing + h.URL + "/nothing/index.yaml: 404 Not Found": with(func(c *report.Chart) { c.Repository = h.URL + "/nothing" }),
-		"one-2.0.0.tgz is not on this machine, and cannot be fetched: " + h.URL + "/charts/index.yaml has no one in version 2.0.0": with(
+		"one-2.0.0.tgz is not on this computer, and cannot be fetched: " + h.URL + "/charts/index.yaml has no one in version 2.0.0": with(
 			func(c *report.Chart) { c.Version = "2.0.0" }),
 		missing + h.URL + "/charts/index.yaml is not an archive of a chart: ": with(func(c *report.Chart) { c.Repository = h.URL + "/broken" }),
 		missing + "oci://" + h.name + "/org/one:1.2.3: ": with(
