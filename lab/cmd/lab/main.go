@@ -1,4 +1,4 @@
-// Command lab rehearses Slipway on one Linux machine: it runs the checkout's unmodified stack files against simulated
+// Command lab rehearses Slipway on one Linux computer: it runs the checkout's unmodified stack files against simulated
 // Proxmox VE machines, up to real Kubernetes clusters with real Flux. See docs/lab.md.
 package main
 
@@ -34,7 +34,7 @@ func main() {
 func command() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
-		Use: "lab", Short: "Rehearse Slipway's whole chain on one Linux machine",
+		Use: "lab", Short: "Rehearse Slipway's whole chain on one Linux computer",
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	flags := root.PersistentFlags()
