@@ -23,7 +23,7 @@ type Proxmox struct {
 	VLAN int `json:"vlan" range:"0-4094" default:"0" example:"11"`
 	// Tags of every VM, beside Slipway's own.
 	Tags []string `json:"tags" form:"proxmox-tag" example:"[lab, team-a]"`
-	// Do not verify the certificate of the endpoint. It is better to give Proxmox a certificate that your machine trusts.
+	// Do not verify the certificate of the endpoint. It is better to give Proxmox a certificate that your computer trusts.
 	Insecure bool `json:"insecure" example:"true"`
 }
 
