@@ -287,7 +287,7 @@ func TestExternalSecrets_SyncsFromTheSimulatedConnect(t *testing.T) {
 	bundle, err := os.ReadFile(filepath.Join(data(t, "external-secrets"), "crds", "bundle.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, s.apply(t, objects(t, string(bundle))...))
-	archive, err := charts.Connect(t.TempDir())
+	archive, err := charts.Pack("connect", t.TempDir())
 	require.NoError(t, err)
 	s.install(t, archive, "connect", "onepassword", map[string]any{"connect": map[string]any{"credentials": string(s.account.Credentials())}})
 	archive, err = charts.ExternalSecrets(t.TempDir(), filepath.Join(data(t, "external-secrets"), "chart"), "0.20.4", "0.20.4")

@@ -71,13 +71,13 @@ func (w *World) chartHosts() ([]host, error) {
 		pack func(data, version string, tool tools.Tool) (string, error)
 	}{
 		{coreDNSHost, "/helm", "CoreDNS", "", func(string, string, tools.Tool) (string, error) {
-			return charts.CoreDNS(home)
+			return charts.Pack("coredns", home)
 		}},
 		{certManagerHost, "", "cert-manager", "cert-manager-controller", func(data, version string, _ tools.Tool) (string, error) {
 			return charts.Own(home, filepath.Join(data, "chart"), "v"+version)
 		}},
 		{connectHost, "/connect-helm-charts", "1Password Connect", "", func(string, string, tools.Tool) (string, error) {
-			return charts.Connect(home)
+			return charts.Pack("connect", home)
 		}},
 		{externalSecretsHost, "", "external-secrets", "external-secrets", func(data, version string, tool tools.Tool) (string, error) {
 			return charts.ExternalSecrets(home, filepath.Join(data, "chart"), version, tool.Version)
@@ -123,19 +123,15 @@ func (w *World) ociRegistry() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	spegel, err := charts.Spegel(w.Home.Dir)
-	if err != nil {
-		return nil, err
+	archives := map[string]string{operatorOCI: operator}
+	for repository, chart := range map[string]string{
+		spegelOCI: "spegel", victoriaMetrics: "victoria-metrics-k8s-stack", cloudNativePGRepo: "cloudnative-pg",
+	} {
+		if archives[repository], err = charts.Pack(chart, w.Home.Dir); err != nil {
+			return nil, err
+		}
 	}
-	stack, err := charts.VictoriaMetrics(w.Home.Dir)
-	if err != nil {
-		return nil, err
-	}
-	databases, err := charts.CloudNativePG(w.Home.Dir)
-	if err != nil {
-		return nil, err
-	}
-	return registry.OCI(map[string]string{operatorOCI: operator, spegelOCI: spegel, victoriaMetrics: stack, cloudNativePGRepo: databases})
+	return registry.OCI(archives)
 }
 
 // sigsRepositories serves the charts of Kubernetes' own projects that the tree uses.

@@ -16,7 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-//go:embed all:flux-operator all:coredns all:spegel all:connect all:victoria-metrics-k8s-stack all:cloudnative-pg
+//go:embed all:*/*
 var sources embed.FS
 
 // FluxOperator packages the chart of flux-operator into dir and returns the archive's path. crds is a folder of CRDs
@@ -35,23 +35,8 @@ func FluxOperator(dir, crds string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("lab chart flux-operator: %w", err)
 	}
-	return pack("flux-operator", dir, files...)
+	return Pack("flux-operator", dir, files...)
 }
-
-// CoreDNS packages the chart of CoreDNS into dir and returns the archive's path.
-func CoreDNS(dir string) (string, error) { return pack("coredns", dir) }
-
-// Spegel packages the chart of Spegel into dir and returns the archive's path.
-func Spegel(dir string) (string, error) { return pack("spegel", dir) }
-
-// Connect packages the chart of 1Password Connect into dir and returns the archive's path.
-func Connect(dir string) (string, error) { return pack("connect", dir) }
-
-// VictoriaMetrics packages the chart of VictoriaMetrics' Kubernetes stack into dir and returns the archive's path.
-func VictoriaMetrics(dir string) (string, error) { return pack("victoria-metrics-k8s-stack", dir) }
-
-// CloudNativePG packages the chart of CloudNativePG's operator into dir and returns the archive's path.
-func CloudNativePG(dir string) (string, error) { return pack("cloudnative-pg", dir) }
 
 // ExternalSecrets packages external-secrets' own chart from the folder source into dir, with a version of the chart and a version of the
 // program, such as 0.20.4. They differ if the chart stands for one that the lab does not have. It leaves out the chart's optional
@@ -101,8 +86,8 @@ func Rook(dir, source, version string) (string, error) {
 	return chartutil.Save(rook, dir)
 }
 
-// pack creates an archive of one of this package's charts and additional files.
-func pack(name, dir string, files ...*loader.BufferedFile) (string, error) {
+// Pack packages the lab's own chart of that name, a folder of this package, into dir, with additional files, and returns the archive's path.
+func Pack(name, dir string, files ...*loader.BufferedFile) (string, error) {
 	err := fs.WalkDir(sources, name, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

@@ -47,7 +47,7 @@ func at(t *testing.T, object map[string]any, path ...string) any {
 }
 
 func TestCoreDNS_MakesTheObjectsOfTheRealChart(t *testing.T) {
-	archive, err := CoreDNS(t.TempDir())
+	archive, err := Pack("coredns", t.TempDir())
 	require.NoError(t, err)
 	objects := render(t, archive, "coredns", "kube-system", map[string]any{
 		"replicaCount": 3, "k8sAppLabelOverride": "kube-dns", "serviceAccount": map[string]any{"create": true},
@@ -65,7 +65,7 @@ func TestCoreDNS_MakesTheObjectsOfTheRealChart(t *testing.T) {
 }
 
 func TestSpegel_MakesTheObjectsOfTheRealChart(t *testing.T) {
-	archive, err := Spegel(t.TempDir())
+	archive, err := Pack("spegel", t.TempDir())
 	require.NoError(t, err)
 	objects := render(t, archive, "spegel", "spegel", map[string]any{"spegel": map[string]any{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}})
 	for _, name := range []string{"DaemonSet spegel", "Service spegel", "Service spegel-registry", "Service spegel-bootstrap", "ServiceAccount spegel"} {
@@ -77,8 +77,8 @@ func TestSpegel_MakesTheObjectsOfTheRealChart(t *testing.T) {
 }
 
 func TestCharts_FindAMisspeltValue(t *testing.T) {
-	for name, pack := range map[string]func(string) (string, error){"coredns": CoreDNS, "spegel": Spegel, "connect": Connect} {
-		archive, err := pack(t.TempDir())
+	for _, name := range []string{"coredns", "spegel", "connect"} {
+		archive, err := Pack(name, t.TempDir())
 		require.NoError(t, err)
 		chart, err := loader.Load(archive)
 		require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestVersioned_CarriesTheVersionOfItsRelease(t *testing.T) {
 }
 
 func TestConnect_MakesTheObjectsOfTheRealChart(t *testing.T) {
-	archive, err := Connect(t.TempDir())
+	archive, err := Pack("connect", t.TempDir())
 	require.NoError(t, err)
 	objects := render(t, archive, "connect", "onepassword", map[string]any{"connect": map[string]any{"credentialsName": "ours"}})
 	require.Len(t, objects, 2, "the Secret with the credentials is the caller's")
@@ -117,7 +117,7 @@ func TestConnect_MakesTheObjectsOfTheRealChart(t *testing.T) {
 }
 
 func TestConnect_TakesItsKeyOfTLSButNotTLS(t *testing.T) {
-	archive, err := Connect(t.TempDir())
+	archive, err := Pack("connect", t.TempDir())
 	require.NoError(t, err)
 	chart, err := loader.Load(archive)
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestConnect_TakesItsKeyOfTLSButNotTLS(t *testing.T) {
 }
 
 func TestConnect_WritesCredentialsAsTheRealChartDoes(t *testing.T) {
-	archive, err := Connect(t.TempDir())
+	archive, err := Pack("connect", t.TempDir())
 	require.NoError(t, err)
 	for key, value := range map[string]string{"credentials": "{}", "credentials_base64": "e30="} {
 		objects := render(t, archive, "connect", "onepassword", map[string]any{"connect": map[string]any{key: value}})
@@ -162,7 +162,7 @@ func TestOwnCharts_AreTheProjects(t *testing.T) {
 }
 
 func TestVictoriaMetrics_MakesWhatItsValuesSay(t *testing.T) {
-	archive, err := VictoriaMetrics(t.TempDir())
+	archive, err := Pack("victoria-metrics-k8s-stack", t.TempDir())
 	require.NoError(t, err)
 	objects := render(t, archive, "stack", "observability", map[string]any{
 		"fullnameOverride": "stack", "grafana": map[string]any{"fullnameOverride": "grafana"},
@@ -183,7 +183,7 @@ func TestVictoriaMetrics_MakesWhatItsValuesSay(t *testing.T) {
 }
 
 func TestCloudNativePG_MakesTheOperatorWithoutWebhooks(t *testing.T) {
-	archive, err := CloudNativePG(t.TempDir())
+	archive, err := Pack("cloudnative-pg", t.TempDir())
 	require.NoError(t, err)
 	objects := render(t, archive, "cloudnative-pg", "cnpg-system", map[string]any{"replicaCount": 2, "crds": map[string]any{"create": false},
 		"monitoring": map[string]any{"podMonitorEnabled": true}})
@@ -192,8 +192,8 @@ func TestCloudNativePG_MakesTheOperatorWithoutWebhooks(t *testing.T) {
 }
 
 func TestChartsOfTheTree_RefuseUnknownValues(t *testing.T) {
-	for _, pack := range []func(string) (string, error){VictoriaMetrics, CloudNativePG} {
-		archive, err := pack(t.TempDir())
+	for _, name := range []string{"victoria-metrics-k8s-stack", "cloudnative-pg"} {
+		archive, err := Pack(name, t.TempDir())
 		require.NoError(t, err)
 		chart, err := loader.Load(archive)
 		require.NoError(t, err)
