@@ -33,8 +33,8 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := t.inTurn(ctx, update.Resource, node, func(change *pulumi.ResourceHookArgs) plan {
-		return m.plan(ctx.Context(), update.Reboots(change), update.Grows(change))
+	hooks, err := t.inTurn(ctx, update.Resource, node, func(change *pulumi.ResourceHookArgs) nodeChange {
+		return m.nodeChange(ctx.Context(), update.Reboots(change), update.Grows(change))
 	}, append(update.Before, announce)...)
 	if err == nil {
 		hooks.AfterUpdate = append(hooks.AfterUpdate, start)
@@ -51,8 +51,9 @@ type machineUpdate struct {
 	off bool // the machine was off before the update
 }
 
-// plan plans the update of the changed inputs, after which these disks are bigger. It returns nil for an update without a turn.
-func (m *machineUpdate) plan(ctx context.Context, changed, grows []string) plan {
+// nodeChange returns the change of the node by an update of the changed inputs, after which these disks are bigger. It returns nil for an
+// update without a turn.
+func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string) nodeChange {
 	power, err := m.Power(ctx)
 	if err != nil {
 		m.say(fmt.Sprintf("%s: it is not known whether an earlier update of its VM is complete: %v", m.Node.Name, err))

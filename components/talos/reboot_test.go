@@ -47,8 +47,8 @@ func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWa
 					return nil
 				},
 			}}
-			if plan := update.plan(t.Context(), one.changed, one.grows); plan != nil {
-				require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], plan), name)
+			if change := update.nodeChange(t.Context(), one.changed, one.grows); change != nil {
+				require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], change), name)
 			}
 			power = one.after
 			if one.reboots {
@@ -72,8 +72,8 @@ func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T
 	update := &machineUpdate{turns: turnsOf(t, &calm{}), Update: machines.Update{
 		Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return machines.Power{}, errors.New("no route") },
 	}}
-	assert.Nil(t, update.plan(t.Context(), nil, nil))
-	assert.NotNil(t, update.plan(t.Context(), []string{"memory"}, nil))
+	assert.Nil(t, update.nodeChange(t.Context(), nil, nil))
+	assert.NotNil(t, update.nodeChange(t.Context(), []string{"memory"}, nil))
 }
 
 func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {

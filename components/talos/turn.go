@@ -98,20 +98,20 @@ func (t *turns) connect(ctx context.Context) error {
 	return t.problem
 }
 
-// plan returns how a node is changed by an update of one of its resources, and whether the node takes a turn for it. The Act of the change,
-// if there is one, comes before the update. An error refuses the update.
-type plan func(ctx context.Context, on access, node turn.Node) (change turn.Change, takes bool, err error)
+// nodeChange returns how a node is changed by an update of one of its resources, and whether the node takes a turn for it. The Act of the
+// change, if there is one, comes before the update. An error refuses the update.
+type nodeChange func(ctx context.Context, on access, node turn.Node) (change turn.Change, takes bool, err error)
 
-// begin begins the turn of a node for the update of a resource, if its plan says so. A machine without a configuration takes none, nor does
-// any while the cluster has no etcd: there is nothing to interrupt.
-func (t *turns) begin(ctx context.Context, urn string, node turn.Node, planned plan) error {
+// begin begins the turn of a node for the update of a resource, if the update needs one. A machine without a configuration takes none, nor
+// does any while the cluster has no etcd: there is nothing to interrupt.
+func (t *turns) begin(ctx context.Context, urn string, node turn.Node, ofNode nodeChange) error {
 	if err := t.connect(ctx); err != nil {
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
 	if configured, err := t.cluster.Configured(ctx, node); err == nil && !configured {
 		return nil
 	}
-	change, takes, err := planned(ctx, t.cluster, node)
+	change, takes, err := ofNode(ctx, t.cluster, node)
 	if err != nil {
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
@@ -228,18 +228,18 @@ func (t *turns) release(ctx context.Context) error {
 	return t.engine.Release(ctx)
 }
 
-// inTurn returns the hooks with which a resource of a node is updated in the node's turn. planOf returns nil for an update without a turn.
+// inTurn returns the hooks with which a resource of a node is updated in the node's turn. changeFor returns nil for an update without a turn.
 // first are hooks that come before the turn: an error in a hook after its begin would leave the turn open.
 func (t *turns) inTurn(
-	ctx *pulumi.Context, name string, node cluster.Machine, planOf func(*pulumi.ResourceHookArgs) plan, first ...*pulumi.ResourceHook,
+	ctx *pulumi.Context, name string, node cluster.Machine, changeFor func(*pulumi.ResourceHookArgs) nodeChange, first ...*pulumi.ResourceHook,
 ) (*pulumi.ResourceHookBinding, error) {
 	background, taking := ctx.Context(), turn.NodesOf([]cluster.Machine{node})[0]
 	before, err := ctx.RegisterResourceHook(name+"-turn", func(args *pulumi.ResourceHookArgs) error {
-		planned := planOf(args)
-		if planned == nil {
+		ofNode := changeFor(args)
+		if ofNode == nil {
 			return nil
 		}
-		return t.begin(background, string(args.URN), taking, planned)
+		return t.begin(background, string(args.URN), taking, ofNode)
 	}, nil)
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func (t *turns) inTurn(
 
 // configurationHooks makes a changed machine configuration take effect in the node's turn, where a node needs one.
 func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluster.Machine) (*pulumi.ResourceHookBinding, error) {
-	return t.inTurn(ctx, name, node, func(args *pulumi.ResourceHookArgs) plan {
+	return t.inTurn(ctx, name, node, func(args *pulumi.ResourceHookArgs) nodeChange {
 		text := component.Plain(args.NewInputs["machineConfigurationInput"])
 		if !text.IsString() {
 			return nil
@@ -279,7 +279,7 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 // If Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots the
 // node. The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and
 // perhaps on the node: the next run goes on. The other order would lose the reboot, because neither would show a difference any more.
-func (t *turns) configures(configuration string) plan {
+func (t *turns) configures(configuration string) nodeChange {
 	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		change := turn.Change{Node: node, Drains: true}
 		if err := t.checkGates(ctx, on, node, configuration); err != nil {
