@@ -201,7 +201,7 @@ func (o Operator) defaults() any {
 // Service returns flux-operator's release.
 func (o Operator) Service() Service {
 	return Service{
-		Key: "gitops.operator", Name: "flux-operator", Namespace: FluxNamespace, Chart: o.Chart, Version: o.Version,
+		Key: "gitops.operator", Name: FluxOperator, Namespace: FluxNamespace, Chart: o.Chart, Version: o.Version,
 		Values: o.defaults(), UserValues: o.Values, Owner: o.Owner,
 		Needed: []Needed{
 			{"installCRDs", true, "leaves out the CRD of the FluxInstance, with which Slipway installs Flux"},

@@ -23,14 +23,6 @@ import (
 // typeGitOpsHandover is part of the state: a rename needs Aliases.
 const typeGitOpsHandover = "slipway:gitops:GitOpsHandover"
 
-// Names of the handover's objects, in Flux's namespace, which must exist. Flux, the handover probe and the GitOps tree use them.
-const (
-	operatorName = "flux-operator"    // Helm release
-	instanceName = "flux"             // FluxInstance
-	syncName     = "flux-system"      // GitRepository and root Kustomization
-	settingsName = "cluster-settings" // ConfigMap
-)
-
 // GitOpsHandoverArgs are the arguments of a GitOpsHandover.
 type GitOpsHandoverArgs struct {
 	component.InCluster
@@ -112,7 +104,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
 		Values: given,
-		Name:   operatorName, Namespace: cluster.FluxNamespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
+		Name:   cluster.FluxOperator, Namespace: cluster.FluxNamespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
 		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
 	}, after)
@@ -150,9 +142,9 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 		return &handover.Spec{
 			Target:        a.Target(kubeconfig, a.GitOps.Timeout.Duration),
 			Namespace:     cluster.FluxNamespace,
-			Instance:      instanceName,
-			Source:        syncName,
-			Kustomization: syncName,
+			Instance:      cluster.FluxInstance,
+			Source:        cluster.FluxSync,
+			Kustomization: cluster.FluxSync,
 			SourceKind:    string(source.Kind),
 			URL:           source.URL,
 			Ref:           source.Ref,

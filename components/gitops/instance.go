@@ -20,7 +20,7 @@ const rootSubstitution = `- op: add
   value:
     substituteFrom:
       - kind: ConfigMap
-        name: ` + settingsName + `
+        name: ` + cluster.FluxSettings + `
 `
 
 // quickDependencies makes a Kustomization check its dependencies every 5 s. With Flux's default of 30 s, every bootstrap would
@@ -59,7 +59,7 @@ metadata:
   name: %s
   annotations:
     reconcile.fluxcd.io/requestedAt: %s
-`, apiVersion, kind, syncName, fingerprint)
+`, apiVersion, kind, cluster.FluxSync, fingerprint)
 }
 
 // newInstance registers the FluxInstance, from which the operator creates the controllers and the sync.
@@ -70,7 +70,7 @@ func newInstance(
 		ApiVersion: pulumi.String("fluxcd.controlplane.io/v1"),
 		Kind:       pulumi.String("FluxInstance"),
 		Metadata: metav1.ObjectMetaArgs{
-			Name:      pulumi.String(instanceName),
+			Name:      pulumi.String(cluster.FluxInstance),
 			Namespace: pulumi.String(cluster.FluxNamespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
 			Annotations: pulumi.StringMap{
@@ -152,7 +152,7 @@ func sync(git cluster.GitOps, pullSecret string) pulumi.Map {
 	source := git.Source()
 	sync := pulumi.Map{
 		"kind":     pulumi.String(source.Kind),
-		"name":     pulumi.String(syncName),
+		"name":     pulumi.String(cluster.FluxSync),
 		"url":      pulumi.String(source.URL),
 		"ref":      pulumi.String(source.Ref),
 		"path":     pulumi.String(git.Path),
@@ -169,22 +169,23 @@ func sync(git cluster.GitOps, pullSecret string) pulumi.Map {
 
 // patches returns what the FluxInstance has no key for.
 func patches(args *GitOpsHandoverArgs) pulumi.Array {
-	made := pulumi.Array{patch("Kustomization", syncName, pulumi.String(rootSubstitution))}
+	made := pulumi.Array{patch("Kustomization", cluster.FluxSync, pulumi.String(rootSubstitution))}
 	if args.GitOps.Flux.Size == "" { // a size brings its own interval
 		made = append(made, patch("Deployment", "(kustomize-controller|helm-controller)", pulumi.String(quickDependencies)))
 	}
 	if args.Secrets.Decryption != "" {
-		made = append(made, patch("Kustomization", syncName, pulumi.String(decryption(args.Secrets.Decryption))))
+		made = append(made, patch("Kustomization", cluster.FluxSync, pulumi.String(decryption(args.Secrets.Decryption))))
 	}
 	source := string(args.GitOps.Source().Kind)
 	if args.Secrets.CA != "" {
-		made = append(made, patch(source, syncName, pulumi.String(sourceCA(args.Secrets.CA))))
+		made = append(made, patch(source, cluster.FluxSync, pulumi.String(sourceCA(args.Secrets.CA))))
 	}
 	if args.Access != nil {
-		made = append(made, patch(source, syncName, reconcileFor("source.toolkit.fluxcd.io/v1", source, args.Access)))
+		made = append(made, patch(source, cluster.FluxSync, reconcileFor("source.toolkit.fluxcd.io/v1", source, args.Access)))
 	}
 	if args.Decryption != nil {
-		made = append(made, patch("Kustomization", syncName, reconcileFor("kustomize.toolkit.fluxcd.io/v1", "Kustomization", args.Decryption)))
+		made = append(made,
+			patch("Kustomization", cluster.FluxSync, reconcileFor("kustomize.toolkit.fluxcd.io/v1", "Kustomization", args.Decryption)))
 	}
 	return made
 }

@@ -21,7 +21,7 @@ func (a *GitOpsHandoverArgs) owned() []helm.Owned {
 		if err != nil {
 			panic("gitops: flux-operator's own values cannot be written: " + err.Error())
 		}
-		all = append(all, helm.Owned{Name: operatorName, Values: pulumi.ToMap(values)})
+		all = append(all, helm.Owned{Name: cluster.FluxOperator, Values: pulumi.ToMap(values)})
 	}
 	return all
 }

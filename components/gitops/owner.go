@@ -23,7 +23,7 @@ func RefuseForeignFlux(
 	inCluster := component.WithKubeconfig(ctx, kubeconfig)
 	source := git.Source()
 	declared := owner.Declared{
-		Cluster: clusterName, Namespace: cluster.FluxNamespace, Instance: instanceName, Sync: syncName, Version: git.Flux.Version,
+		Cluster: clusterName, Namespace: cluster.FluxNamespace, Instance: cluster.FluxInstance, Sync: cluster.FluxSync, Version: git.Flux.Version,
 		SourceKind: sourceResources[source.Kind], Source: source.URL, Ref: source.Ref, Path: git.Path, Description: string(source.Kind),
 	}
 	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error {

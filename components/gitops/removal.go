@@ -22,7 +22,7 @@ func newRemoval(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, flux
 	spec := args.Spec(func(kubeconfig string) probe.Spec {
 		return &prune.Spec{
 			Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration),
-			Namespace: cluster.FluxNamespace, Instance: instanceName, Kustomization: syncName,
+			Namespace: cluster.FluxNamespace, Instance: cluster.FluxInstance, Kustomization: cluster.FluxSync,
 		}
 	})
 	_, err := step.NewRemoval(ctx, name, step.Run{

@@ -39,7 +39,7 @@ func (s Settings) validate() error {
 func newSettings(ctx *pulumi.Context, name string, settings Settings, opts ...pulumi.ResourceOption) (*v1.ConfigMap, error) {
 	return v1.NewConfigMap(ctx, name, &v1.ConfigMapArgs{
 		Metadata: metav1.ObjectMetaArgs{
-			Name: pulumi.String(settingsName), Namespace: pulumi.String(cluster.FluxNamespace),
+			Name: pulumi.String(cluster.FluxSettings), Namespace: pulumi.String(cluster.FluxNamespace),
 			// Flux applies a changed setting at once, not at the next interval of each Kustomization.
 			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
 		},

@@ -21,13 +21,8 @@ import (
 	kustomize "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
-)
 
-// What the product names in a cluster, and the tree refers to.
-const (
-	Namespace    = "flux-system"
-	RootName     = "flux-system" // the root Kustomization, and the source that Flux syncs from
-	SettingsName = "cluster-settings"
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // API groups of Flux.
@@ -96,7 +91,7 @@ func List(object map[string]any, fields ...string) (items []map[string]any) {
 // default is an error.
 func Build(files filesys.FileSystem, folder string, settings map[string]string) ([]Layer, error) {
 	b := builder{files: files, settings: settings, done: map[string]bool{}}
-	b.layer(Layer{Name: RootName, Folder: Clean(folder), substitution: settings})
+	b.layer(Layer{Name: cluster.FluxSync, Folder: Clean(folder), substitution: settings})
 	return b.layers, errors.Join(b.problems...)
 }
 
@@ -141,7 +136,7 @@ func (b *builder) layer(layer Layer) {
 
 // follow builds what a Kustomization of Flux refers to.
 func (b *builder) follow(in Layer, object Object) {
-	if object.Text("spec", "sourceRef", "name") != RootName {
+	if object.Text("spec", "sourceRef", "name") != cluster.FluxSync {
 		b.found(in, "%s: its source is not the tree's; so it is not built", object.Title())
 		return
 	}
@@ -154,7 +149,7 @@ func (b *builder) follow(in Layer, object Object) {
 	values := map[string]string{}
 	for _, from := range object.List("spec", "postBuild", "substituteFrom") {
 		switch {
-		case from["kind"] == "ConfigMap" && from["name"] == SettingsName:
+		case from["kind"] == "ConfigMap" && from["name"] == cluster.FluxSettings:
 			maps.Copy(values, b.settings)
 		case from["optional"] != true:
 			b.found(in, "%s: substitutes from %v %v, which nothing defines", object.Title(), from["kind"], from["name"])

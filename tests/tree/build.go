@@ -1,6 +1,9 @@
 package tree
 
-import "github.com/slipway-platform/slipway/preview/flux"
+import (
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/preview/flux"
+)
 
 // What builds the tree is shared with the preview of a change.
 type (
@@ -9,9 +12,9 @@ type (
 )
 
 const (
-	fluxNamespace  = flux.Namespace
-	rootName       = flux.RootName
-	settingsName   = flux.SettingsName
+	fluxNamespace  = cluster.FluxNamespace
+	rootName       = cluster.FluxSync
+	settingsName   = cluster.FluxSettings
 	kustomizeGroup = flux.KustomizeGroup
 	helmGroup      = flux.HelmGroup
 	sourceGroup    = flux.SourceGroup

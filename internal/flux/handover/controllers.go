@@ -1,9 +1,9 @@
 package handover
 
-import "github.com/slipway-platform/slipway/internal/health"
-
-// operator is the Helm release of flux-operator.
-const operator = "flux-operator"
+import (
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health"
+)
 
 var controllersRun = check{
 	Name:   "flux-operator and Flux's controllers run",
@@ -15,7 +15,7 @@ var controllersRun = check{
 		}
 		var results []health.Result
 		for _, set := range seen.Workloads.Items {
-			ofFlux := set.Release == operator || set.Labels["app.kubernetes.io/part-of"] == "flux"
+			ofFlux := set.Release == cluster.FluxOperator || set.Labels["app.kubernetes.io/part-of"] == "flux"
 			if set.Kind == "Deployment" && set.Namespace == spec.Namespace && ofFlux {
 				results = append(results, set.Rollout(seen.Pods))
 			}

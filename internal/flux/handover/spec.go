@@ -35,10 +35,10 @@ type Spec struct {
 func (s *Spec) SetDefaults() {
 	s.Target.SetDefaults()
 	s.Namespace = cmp.Or(s.Namespace, cluster.FluxNamespace)
-	s.Instance = cmp.Or(s.Instance, "flux")
+	s.Instance = cmp.Or(s.Instance, cluster.FluxInstance)
 	s.SourceKind = cmp.Or(s.SourceKind, GitRepository)
-	s.Source = cmp.Or(s.Source, "flux-system")
-	s.Kustomization = cmp.Or(s.Kustomization, "flux-system")
+	s.Source = cmp.Or(s.Source, cluster.FluxSync)
+	s.Kustomization = cmp.Or(s.Kustomization, cluster.FluxSync)
 }
 
 // Validate returns every problem of the spec.

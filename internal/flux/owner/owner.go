@@ -101,7 +101,7 @@ func (d Declared) instance(found meta) error {
 	}
 	var managers []string
 	for _, one := range found.ManagedFields {
-		if !slices.Contains(managers, one.Manager) && one.Manager != "flux-operator" {
+		if !slices.Contains(managers, one.Manager) && one.Manager != cluster.FluxOperator {
 			managers = append(managers, one.Manager)
 		}
 	}

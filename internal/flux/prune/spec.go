@@ -28,8 +28,8 @@ type Spec struct {
 func (s *Spec) SetDefaults() {
 	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
 	s.Namespace = cmp.Or(s.Namespace, cluster.FluxNamespace)
-	s.Instance = cmp.Or(s.Instance, "flux")
-	s.Kustomization = cmp.Or(s.Kustomization, "flux-system")
+	s.Instance = cmp.Or(s.Instance, cluster.FluxInstance)
+	s.Kustomization = cmp.Or(s.Kustomization, cluster.FluxSync)
 }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the kubeconfig.

@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Check returns an error for each use of an undefined setting in the manifests that Flux applies: below a folder of the repository, and in
@@ -199,7 +201,7 @@ func (o object) layer() layer {
 	return layer{
 		name:    o.Metadata.Name,
 		nothing: len(build.Substitute)+len(build.SubstituteFrom) == 0,
-		without: !slices.ContainsFunc(build.SubstituteFrom, func(from struct{ Name string }) bool { return from.Name == settingsName }),
+		without: !slices.ContainsFunc(build.SubstituteFrom, func(from struct{ Name string }) bool { return from.Name == cluster.FluxSettings }),
 	}
 }
 
@@ -208,7 +210,7 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 	var folders []string
 	switch group, _, _ := strings.Cut(object.APIVersion, "/"); {
 	case object.Kind != "Kustomization" && object.Kind != "Component":
-	case group == "kustomize.toolkit.fluxcd.io" && object.Spec.Path != "" && object.Spec.SourceRef.Name == sourceName:
+	case group == "kustomize.toolkit.fluxcd.io" && object.Spec.Path != "" && object.Spec.SourceRef.Name == cluster.FluxSync:
 		folders = append(folders, object.Spec.Path)
 	case group == kustomizeGroup:
 		if err := r.generated(name, object); err != nil {
@@ -275,11 +277,7 @@ func (r *reader) generated(kustomization string, object object) error {
 	return nil
 }
 
-const (
-	kustomizeGroup = "kustomize.config.k8s.io"
-	sourceName     = "flux-system"      // of the source that Flux syncs from
-	settingsName   = "cluster-settings" // of the ConfigMap with the settings
-)
+const kustomizeGroup = "kustomize.config.k8s.io"
 
 // choice is a use of a setting, possibly with a default.
 var choice = regexp.MustCompile(`\$\{([_A-Za-z][_A-Za-z0-9]*)(?::?[=-]([^}]*))?\}`)

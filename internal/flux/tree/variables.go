@@ -42,7 +42,7 @@ func (r *reader) undefined(defined []string) error {
 		case r.own[use.Key], isSetting && !use.layer.without:
 			continue
 		case isSetting:
-			remedy = "add the ConfigMap " + settingsName + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
+			remedy = "add the ConfigMap " + cluster.FluxSettings + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
 		case follows(use.Key) != "":
 			remedy = "set " + follows(use.Key) + ", which it follows"
 		case meant != "":
