@@ -130,7 +130,7 @@ const elsewhere = "would move objects out of the namespace that Slipway makes, w
 // checkValues checks the user's values of the services' charts: also if a service is off, they set nothing that Slipway sets. They have
 // Kubernetes' form where charts pass them on, and switch off nothing that others rely on. Cilium's are checked where they are rendered.
 func (c *Cluster) checkValues(findings *Findings) {
-	services := slices.Concat(c.allServices(), c.Providers.Services(), []Service{c.GitOps.Operator.Service()})
+	services := c.afterNetwork(c.allServices())
 	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })
 	for _, service := range services {
 		path := service.Key + ".values"

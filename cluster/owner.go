@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // Owner is who changes a component after its installation.
 type Owner string
 
@@ -52,7 +54,10 @@ func (c *Cluster) Releases() []Service {
 	if !c.Cilium.Inline() {
 		releases = append(releases, c.Cilium.service())
 	}
-	releases = append(releases, c.Services()...)
-	releases = append(releases, c.Providers.Services()...)
-	return append(releases, c.GitOps.Operator.Service())
+	return append(releases, c.afterNetwork(c.Services())...)
+}
+
+// afterNetwork returns the releases that need Cilium: the core services that are given, and those that are no core services.
+func (c *Cluster) afterNetwork(core []Service) []Service {
+	return slices.Concat(core, c.Providers.Services(), []Service{c.GitOps.Operator.Service()})
 }
