@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
@@ -51,8 +52,8 @@ func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testi
 
 	var spec bootstrap.Spec
 	require.NoError(t, json.Unmarshal([]byte(boot.Input("stdin").(string)), &spec))
-	assert.Equal(t, "10.25.11.11", spec.Node.String(), "its own address, not the VIP")
-	assert.Equal(t, "[10.25.11.11 10.25.11.12 10.25.11.13]", fmt.Sprint(spec.ControlPlanes))
+	assert.Equal(t, "[10.25.11.11 10.25.11.12 10.25.11.13]", fmt.Sprint(turn.Addresses(spec.Nodes)), "their own addresses, not the VIP")
+	require.NoError(t, spec.Validate())
 	assert.Empty(t, r.Find(func(reg mocks.Registration) bool { return strings.Contains(reg.Type, "talos:machine/bootstrap") }))
 }
 

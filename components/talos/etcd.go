@@ -23,7 +23,6 @@ import (
 func (r *registrar) bootstrap(
 	ctx *pulumi.Context, talosconfig pulumi.StringOutput, secrets generations, nodes []node,
 ) (pulumi.Resource, error) {
-	first, controlPlanes := r.Serving(r.ControlPlanes())[0], turn.Addresses(turn.NodesOf(r.ControlPlanes()))
 	var incarnations pulumi.StringArray
 	for _, node := range nodes {
 		if node.Node.Role == cluster.ControlPlane {
@@ -34,13 +33,15 @@ func (r *registrar) bootstrap(
 	spec := pulumix.Apply3Err(talosconfig, incarnations.ToStringArrayOutput(), key,
 		func(talosconfig string, incarnations []string, key string) (string, error) {
 			return probe.Encode(&bootstrap.Spec{
-				Talosconfig: talosconfig, Node: first.Address, ControlPlanes: controlPlanes,
+				Target: turn.Target{
+					Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: turn.NodesOf(r.ControlPlanes()), Skip: r.Lifecycle.Skip,
+				},
 				Machines: incarnations, Recovery: bootstrap.RecoveryOf(r.Cluster, key),
 			})
 		})
 	return step.New(ctx, r.NameOf("bootstrap"), step.Args{
 		Run: step.Run{
-			Subcommand: "bootstrap", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: bootstrap.DefaultTimeout,
+			Subcommand: "bootstrap", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: bootstrap.Longest,
 			Provider: r.CommandProvider, DependsOn: appliesOf(nodes),
 		},
 		Again: "bootstrap --existed",

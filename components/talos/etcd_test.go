@@ -67,7 +67,7 @@ func TestTalosCluster_KnowsNoUUIDOfAnOlderVM(t *testing.T) {
 }
 
 func TestTalosCluster_GivesTheDeclaredSnapshotToTheBootstrap(t *testing.T) {
-	assert.Equal(t, bootstrap.Recovery{Cluster: "infra", Folder: "snapshots"}, bootstrapSpec(t, up(t)).Recovery)
+	assert.Equal(t, bootstrap.Recovery{Folder: "snapshots"}, bootstrapSpec(t, up(t)).Recovery)
 
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	folder, err := snapshot.Folder("snapshots")
@@ -82,12 +82,12 @@ func TestTalosCluster_GivesTheDeclaredSnapshotToTheBootstrap(t *testing.T) {
 		c.SnapshotIdentity = cluster.NewSecret(identity.String())
 	})).Recovery
 	assert.Equal(t, bootstrap.Recovery{
-		Cluster: "infra", Folder: "snapshots", From: "infra.db", Identity: identity.String(), Key: keyMaterial,
+		Folder: "snapshots", From: "infra.db", Identity: identity.String(), Key: keyMaterial,
 		Nodes: []string{"infra-cp-1", "infra-cp-2", "infra-cp-3", "infra-worker-1", "infra-worker-2"},
 	}, recovery)
 
 	recovery = bootstrapSpec(t, up(t, func(c *cluster.Cluster) { c.Lifecycle.Snapshots.RecoverFrom = cluster.RecoverNothing })).Recovery
-	assert.Equal(t, bootstrap.Recovery{Cluster: "infra", Folder: "snapshots", From: "none"}, recovery)
+	assert.Equal(t, bootstrap.Recovery{Folder: "snapshots", From: "none"}, recovery)
 }
 
 func TestTalosCluster_RefusesASnapshotThatCannotBeRestoredBeforeItRegistersAnything(t *testing.T) {

@@ -119,8 +119,8 @@ func TestSkip_NoRunAsksANodeThatIsLeftOut(t *testing.T) {
 	first := declared.ControlPlanes()[1].Address
 	var begins bootstrap.Spec
 	read(t, r, "infra-bootstrap", &begins)
-	assert.Equal(t, first, begins.Node)
-	assert.Len(t, begins.ControlPlanes, 3, "etcd of a node that is left out is still the cluster's")
+	assert.Len(t, begins.Nodes, 3, "etcd of a node that is left out is still the cluster's")
+	assert.Equal(t, declared.Lifecycle.Skip, begins.Skip, "none of them is bootstrapped")
 	assert.Equal(t, first.String(), r.Only(t, typeKubeconfig).Input("endpoint"))
 	for _, call := range r.Calls() {
 		if call.Token != callTalosconfig {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/netip"
 	"path"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
 
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
@@ -22,12 +22,12 @@ func dial(ctx context.Context, spec *Spec, options ...grpc.DialOption) (clients,
 	if err != nil {
 		return clients{}, err
 	}
-	all, err := talosapi.Dial(ctx, config, spec.ControlPlanes, options...)
+	all, err := talosapi.Dial(ctx, config, turn.Addresses(spec.ControlPlanes()), options...)
 	return clients{all}, err
 }
 
-func (c clients) etcd(ctx context.Context, node netip.Addr) (etcd, error) {
-	service, err := c.Service(ctx, node, "etcd")
+func (c clients) etcd(ctx context.Context, node turn.Node) (etcd, error) {
+	service, err := c.Service(ctx, node.Address, "etcd")
 	if err == nil && service.State == "" {
 		err = errors.New("no etcd service yet")
 	}
@@ -40,10 +40,10 @@ func (c clients) etcd(ctx context.Context, node netip.Addr) (etcd, error) {
 
 // hasData reports whether a node has data of etcd: a folder that etcd makes when it starts for the first time. The folder above may be
 // missing, or be empty.
-func (c clients) hasData(ctx context.Context, node netip.Addr) (bool, error) {
+func (c clients) hasData(ctx context.Context, node turn.Node) (bool, error) {
 	const below = "/member"
 	parent, name := path.Split(constants.EtcdDataPath)
-	files, err := c.Clients[node].LS(ctx, &machine.ListRequest{Root: parent, Recurse: true, RecursionDepth: 2})
+	files, err := c.Clients[node.Address].LS(ctx, &machine.ListRequest{Root: parent, Recurse: true, RecursionDepth: 2})
 	if err != nil {
 		return false, err
 	}
@@ -60,11 +60,11 @@ func (c clients) hasData(ctx context.Context, node netip.Addr) (bool, error) {
 	}
 }
 
-func (c clients) bootstrap(ctx context.Context, node netip.Addr, recovers bool) error {
-	return c.Clients[node].Bootstrap(ctx, &machine.BootstrapRequest{RecoverEtcd: recovers})
+func (c clients) bootstrap(ctx context.Context, node turn.Node, recovers bool) error {
+	return c.Clients[node.Address].Bootstrap(ctx, &machine.BootstrapRequest{RecoverEtcd: recovers})
 }
 
-func (c clients) upload(ctx context.Context, node netip.Addr, snapshot io.Reader) error {
-	_, err := c.Clients[node].EtcdRecover(ctx, snapshot)
+func (c clients) upload(ctx context.Context, node turn.Node, snapshot io.Reader) error {
+	_, err := c.Clients[node.Address].EtcdRecover(ctx, snapshot)
 	return err
 }

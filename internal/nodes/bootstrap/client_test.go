@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -20,6 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
@@ -99,6 +99,12 @@ func serve(t *testing.T, s *server) (connect grpc.DialOption, talosconfig string
 	return connect, string(config)
 }
 
+// servedSpec returns the spec of a cluster with one node, whose API is served.
+func servedSpec(talosconfig string) Spec {
+	node := controlPlaneAt(cp1, talosapitest.Address.String())
+	return Spec{Target: turn.Target{Cluster: "infra", Talosconfig: talosconfig, Nodes: []turn.Node{node}}}
+}
+
 // runWith is Run with a connection for tests.
 func runWith(t *testing.T, connect grpc.DialOption, spec Spec, progress io.Writer) (Report, error) {
 	t.Helper()
@@ -111,15 +117,15 @@ func runWith(t *testing.T, connect grpc.DialOption, spec Spec, progress io.Write
 func TestRun_CallsTheTalosAPI(t *testing.T) {
 	api := &server{}
 	connect, talosconfig := serve(t, api)
-	spec := Spec{Talosconfig: talosconfig, Node: talosapitest.Address, ControlPlanes: []netip.Addr{talosapitest.Address}, Timeout: probe.Duration(20 * time.Second)}
+	spec := servedSpec(talosconfig)
 
 	first, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Report{Node: talosapitest.Address, Bootstrapped: true}, first)
+	assert.Equal(t, Report{Node: cp1, Bootstrapped: true}, first)
 
 	second, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Report{Node: talosapitest.Address}, second)
+	assert.Equal(t, Report{Node: cp1}, second)
 	assert.Equal(t, 1, api.calls)
 }
 
@@ -127,18 +133,18 @@ func TestRun_DoesNotBootstrapBesideAControlPlaneThatBootsWithItsData(t *testing.
 	// All servers of a test are on one address and differ by port; each has its own certificate authority, so the data is on the node itself.
 	api := &server{data: true, boots: true}
 	connect, talosconfig := serve(t, api)
-	spec := Spec{Talosconfig: talosconfig, Node: talosapitest.Address, ControlPlanes: []netip.Addr{talosapitest.Address}, Timeout: probe.Duration(20 * time.Second)}
+	spec := servedSpec(talosconfig)
 	var progress bytes.Buffer
 	result, err := runWith(t, connect, spec, &progress)
 	require.NoError(t, err)
-	assert.Equal(t, Report{Node: talosapitest.Address}, result)
+	assert.Equal(t, Report{Node: cp1}, result)
 	assert.Contains(t, progress.String(), "has etcd data, and its etcd is Preparing")
 	assert.Zero(t, api.calls)
 }
 
 func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
 	_, talosconfig := serve(t, &server{})
-	spec := Spec{Talosconfig: talosconfig, Node: threeNodes[0], ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
+	spec := servedSpec(talosconfig)
 	text, err := probe.Encode(&spec)
 	require.NoError(t, err)
 	var got Spec
@@ -147,14 +153,14 @@ func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
-	spec := Spec{Node: threeNodes[0], ControlPlanes: threeNodes[1:], Timeout: probe.Duration(-time.Second)}
-	for _, want := range []string{"talosconfig: is empty", `controlPlanes: "10.25.11.11"`, "timeout: -1s"} {
+	spec := Spec{Target: turn.Target{Nodes: threeNodes[:1], Skip: cluster.SkippedNodes{{Name: cp1}}}}
+	for _, want := range []string{"talosconfig: is empty", "cluster: is empty", "skip: names every control plane"} {
 		require.ErrorContains(t, spec.Validate(), want)
 	}
 }
 
 func TestRun_QuotesNothingOfTheTalosconfig(t *testing.T) {
-	_, err := Run(t.Context(), Spec{Talosconfig: "s3cret: [", Node: threeNodes[0], ControlPlanes: threeNodes}, &bytes.Buffer{})
+	_, err := Run(t.Context(), servedSpec("s3cret: ["), &bytes.Buffer{})
 	require.ErrorContains(t, err, "talosconfig: is not a Talos client configuration")
 	assert.NotContains(t, err.Error(), "s3cret")
 }

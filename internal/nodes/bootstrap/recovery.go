@@ -25,7 +25,7 @@ func (j *job) prepare(ctx context.Context) error {
 	case j.Recovery.restores():
 		return j.give(ctx)
 	case j.Existed && j.Recovery.From != cluster.RecoverNothing:
-		return refusal{j.Recovery.lost(ctx)}
+		return refusal{j.lost(ctx)}
 	}
 	return nil
 }
@@ -39,8 +39,8 @@ func (j *job) give(ctx context.Context) error {
 		}
 		j.from = from
 	}
-	j.Once("uploading the snapshot %s, %d bytes, to %s", j.Recovery.From, j.from.Bytes, j.Node)
-	return j.upload(ctx, j.Node, j.from.Reader())
+	j.Once("uploading the snapshot %s, %d bytes, to %s", j.Recovery.From, j.from.Bytes, j.node.Name)
+	return j.upload(ctx, j.node, j.from.Reader())
 }
 
 // recoverFrom is the key of the declared snapshot.
@@ -121,12 +121,12 @@ func (r Recovery) open(ctx context.Context) (*snapshot.Opened, error) {
 }
 
 // lost is the error of a cluster that existed, and of which no control plane has etcd.
-func (r Recovery) lost(ctx context.Context) error {
-	folder, err := snapshot.Folder(r.Folder)
+func (s *Spec) lost(ctx context.Context) error {
+	folder, err := snapshot.Folder(s.Recovery.Folder)
 	if err != nil {
 		return err
 	}
-	names, err := snapshot.List(folder, r.Cluster)
+	names, err := snapshot.List(folder, s.Cluster)
 	if err != nil {
 		return err
 	}
@@ -135,25 +135,26 @@ func (r Recovery) lost(ctx context.Context) error {
 		found = "in " + folder + ": " + strings.Join(names, ", ")
 	}
 	return fmt.Errorf("all control planes are new, and etcd with the cluster's state is lost; declare lifecycle.snapshots.recoverFrom with a "+
-		"snapshot to restore, or with none to begin with an empty cluster (%s%s)", found, r.inBucket(ctx))
+		"snapshot to restore, or with none to begin with an empty cluster (%s%s)", found, s.inBucket(ctx))
 }
 
 // newest is how many objects of a bucket an error names.
 const newest = 5
 
 // inBucket names the newest snapshots in the bucket, if there is one.
-func (r Recovery) inBucket(ctx context.Context) string {
-	if r.Bucket == nil {
+func (s *Spec) inBucket(ctx context.Context) string {
+	from := s.Recovery.Bucket
+	if from == nil {
 		return ""
 	}
-	objects, err := r.Bucket.List(ctx, bucket.Prefix(r.Cluster))
+	objects, err := from.List(ctx, bucket.Prefix(s.Cluster))
 	switch {
 	case err != nil:
 		return "; " + err.Error()
 	case len(objects) == 0:
-		return "; none in the " + r.Bucket.String()
+		return "; none in the " + from.String()
 	}
-	text := "; newest in the " + r.Bucket.String() + ":"
+	text := "; newest in the " + from.String() + ":"
 	for _, object := range objects[max(0, len(objects)-newest):] {
 		text += " " + syntax.InBucket + object.Key
 	}

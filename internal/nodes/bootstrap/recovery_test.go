@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,8 +21,6 @@ import (
 	"github.com/slipway-platform/slipway/internal/bucket/buckettest"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
-	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
@@ -43,7 +40,7 @@ func recoverySpec(t *testing.T) (Spec, []byte) {
 	require.NoError(t, err)
 	spec := threeNodeSpec()
 	spec.Existed = true
-	spec.Recovery = Recovery{Cluster: "infra", Folder: "snapshots", From: snapshotName, Nodes: []string{"infra-cp-1", "infra-cp-2"},
+	spec.Recovery = Recovery{Folder: "snapshots", From: snapshotName, Nodes: []string{"infra-cp-1", "infra-cp-2"},
 		Key: base64.StdEncoding.EncodeToString(ownKey[:])}
 	return spec, data
 }
@@ -54,8 +51,8 @@ func TestRun_RestoresTheDeclaredSnapshotOnNewControlPlanes(t *testing.T) {
 		c := newCluster()
 		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Report{Node: threeNodes[0], Bootstrapped: true, Recovered: snapshotName}, result)
-		assert.Equal(t, []netip.Addr{threeNodes[0]}, c.bootstraps)
+		assert.Equal(t, Report{Node: cp1, Bootstrapped: true, Recovered: snapshotName}, result)
+		assert.Equal(t, []string{cp1}, c.bootstraps)
 		assert.Equal(t, [][]byte{data}, c.uploads)
 		assert.Contains(t, result.Sentence(), "etcd was restored from "+snapshotName)
 	})
@@ -64,10 +61,10 @@ func TestRun_RestoresTheDeclaredSnapshotOnNewControlPlanes(t *testing.T) {
 func TestRun_RestoresNothingWhileEtcdExists(t *testing.T) {
 	spec, _ := recoverySpec(t)
 	c := newCluster()
-	c.states[threeNodes[1]] = etcd{state: "Running", healthy: true}
+	c.states[cp2] = etcd{state: "Running", healthy: true}
 	result, err := run(t.Context(), spec, c, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Report{Node: threeNodes[1], Unused: snapshotName}, result)
+	assert.Equal(t, Report{Node: cp2, Unused: snapshotName}, result)
 	assert.Contains(t, result.Sentence(), "is not restored; remove lifecycle.snapshots.recoverFrom")
 	assert.Empty(t, c.uploads)
 	assert.Empty(t, c.bootstraps)
@@ -78,9 +75,9 @@ func TestRun_RestoresNothingBesideDataOfEtcd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, booting := range []etcd{{state: "Preparing", data: true}, {state: "Running"}, {state: "Failed", data: true}, {state: "Failed"}} {
 			c := newCluster()
-			c.states[threeNodes[1]] = booting
+			c.states[cp2] = booting
 			_, err := run(t.Context(), spec, c, &bytes.Buffer{})
-			require.ErrorContains(t, err, "healthy etcd: gave up after 10m0s")
+			require.ErrorContains(t, err, "healthy etcd: gave up after 15m0s")
 			assert.Empty(t, c.uploads)
 			assert.Empty(t, c.bootstraps)
 		}
@@ -98,7 +95,7 @@ func TestRun_RefusesToBeginALostClusterAnew(t *testing.T) {
 	}
 	assert.Empty(t, c.bootstraps)
 
-	spec.Recovery.Cluster = "apps"
+	spec.Cluster = "apps"
 	_, err = run(t.Context(), spec, c, &bytes.Buffer{})
 	require.ErrorContains(t, err, "there is none in ")
 
@@ -106,7 +103,7 @@ func TestRun_RefusesToBeginALostClusterAnew(t *testing.T) {
 		spec.Recovery.From = cluster.RecoverNothing
 		result, err := run(t.Context(), spec, newCluster(), &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Report{Node: threeNodes[0], Bootstrapped: true}, result)
+		assert.Equal(t, Report{Node: cp1, Bootstrapped: true}, result)
 	})
 }
 
@@ -251,7 +248,7 @@ func TestRun_EndsWhenEtcdFailsToRecoverAndRecoversItInTheNextRun(t *testing.T) {
 		c.damaged = true
 		start := time.Now()
 		_, err := run(t.Context(), spec, c, &bytes.Buffer{})
-		require.ErrorContains(t, err, "10.25.11.11: etcd failed after the bootstrap: error verifying snapshot: invalid database")
+		require.ErrorContains(t, err, "infra-cp-1: etcd failed after the bootstrap: error verifying snapshot: invalid database")
 		assert.Less(t, time.Since(start), time.Minute)
 		c.damaged = false
 		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
@@ -277,10 +274,10 @@ func TestRun_RecoversByTheTalosAPI(t *testing.T) {
 	api := &server{}
 	connect, talosconfig := serve(t, api)
 	spec, data := recoverySpec(t)
-	spec.Talosconfig, spec.Node, spec.ControlPlanes, spec.Timeout = talosconfig, talosapitest.Address, []netip.Addr{talosapitest.Address}, probe.Duration(20*time.Second)
+	spec.Target = servedSpec(talosconfig).Target
 	result, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Report{Node: talosapitest.Address, Bootstrapped: true, Recovered: snapshotName}, result)
+	assert.Equal(t, Report{Node: cp1, Bootstrapped: true, Recovered: snapshotName}, result)
 	assert.Equal(t, data, api.uploaded)
 	assert.True(t, api.recovered)
 }

@@ -6,25 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Report names a control plane with healthy etcd. It holds no secret.
 type Report struct {
-	Node         netip.Addr `json:"node"`                // a control plane with healthy etcd
-	Bootstrapped bool       `json:"bootstrapped"`        // this run bootstrapped it
-	Recovered    string     `json:"recovered,omitempty"` // file of the snapshot that this run made it from
-	Unused       string     `json:"unused,omitempty"`    // file of the snapshot that is declared and was not needed
+	Node         string `json:"node"`                // name of a control plane with healthy etcd
+	Bootstrapped bool   `json:"bootstrapped"`        // this run bootstrapped it
+	Recovered    string `json:"recovered,omitempty"` // file of the snapshot that this run made it from
+	Unused       string `json:"unused,omitempty"`    // file of the snapshot that is declared and was not needed
 }
 
 // Sentence returns the result in one sentence.
@@ -53,16 +52,16 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	defer clients.Close()
 	report, err := run(ctx, spec, clients, progress)
 	if err != nil && ctx.Err() == nil {
-		err = withClosed(err, spec.ControlPlanes, func(node netip.Addr) bool { return talosapi.Closed(ctx, node.String()) })
+		err = withClosed(err, spec.ControlPlanes(), func(node turn.Node) bool { return talosapi.Closed(ctx, node.Address.String()) })
 	}
 	return report, err
 }
 
 // withClosed adds to an error which control planes have their address and no Talos API.
-func withClosed(err error, nodes []netip.Addr, closed func(netip.Addr) bool) error {
+func withClosed(err error, nodes []turn.Node, closed func(turn.Node) bool) error {
 	for _, node := range nodes {
 		if closed(node) {
-			err = fmt.Errorf("%w; %s: %s", err, node, talosapi.ClosedHint)
+			err = fmt.Errorf("%w; %s: %s", err, node.Name, talosapi.ClosedHint)
 		}
 	}
 	return err
@@ -70,9 +69,9 @@ func withClosed(err error, nodes []netip.Addr, closed func(netip.Addr) bool) err
 
 // machines are the control planes' APIs.
 type machines interface {
-	etcd(ctx context.Context, node netip.Addr) (etcd, error)                   // the node's etcd service
-	upload(ctx context.Context, node netip.Addr, snapshot io.Reader) error     // gives the node a snapshot to recover from
-	bootstrap(ctx context.Context, node netip.Addr, recovers bool) (err error) // makes the node start a new etcd cluster, or recover one
+	etcd(ctx context.Context, node turn.Node) (etcd, error)                   // the node's etcd service
+	upload(ctx context.Context, node turn.Node, snapshot io.Reader) error     // gives the node a snapshot to recover from
+	bootstrap(ctx context.Context, node turn.Node, recovers bool) (err error) // makes the node start a new etcd cluster, or recover one
 }
 
 // etcd is the state of a node's etcd service.
@@ -102,12 +101,11 @@ const settles = 10 * time.Second
 
 // run is a job until etcd is healthy. One look may upload a snapshot, which takes any time.
 func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Report, error) {
-	j := job{Spec: spec, machines: nodes, Progress: probe.Begin(progress)}
+	j := job{Spec: spec, machines: nodes, Progress: probe.Begin(progress), node: spec.first()}
 	defer j.close()
-	timeout := time.Duration(spec.Timeout)
-	var node netip.Addr
-	err := probe.Wait{Limit: timeout, Look: timeout, Say: j.Say}.Until(ctx, "healthy etcd", func(ctx context.Context) (string, error) {
-		seen, healthy := look(ctx, spec.ControlPlanes, nodes), false
+	var node string
+	err := probe.Wait{Limit: Longest, Look: Longest, Say: j.Say}.Until(ctx, "healthy etcd", func(ctx context.Context) (string, error) {
+		seen, healthy := look(ctx, spec.ControlPlanes(), nodes), false
 		if node, healthy = seen.healthy(); healthy {
 			return "", nil
 		}
@@ -125,6 +123,7 @@ type job struct {
 	machines
 
 	*probe.Progress
+	node   turn.Node        // the one to bootstrap
 	from   *snapshot.Opened // what is restored; nil until it is needed
 	done   bool             // this run has bootstrapped
 	since  time.Time        // when it did
@@ -137,7 +136,7 @@ func (j *job) close() {
 	}
 }
 
-func (j *job) report(node netip.Addr) Report {
+func (j *job) report(node string) Report {
 	report := Report{Node: node, Bootstrapped: j.done}
 	switch {
 	case !j.Recovery.restores():
@@ -154,53 +153,53 @@ const starts = ": bootstrapped, etcd is starting"
 
 // step bootstraps if that is safe. Otherwise, or if it did not succeed, it returns what is waited for.
 func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
-	var again netip.Addr // a node whose failed service may be bootstrapped again: it has no data
+	again := "" // a node whose failed service may be bootstrapped again: it has no data
 	if j.Recovery.restores() {
-		again = j.Node
+		again = j.node.Name
 	}
 	switch waiting = seen.waiting(again); {
 	case j.done:
 		if time.Since(j.since) > settles {
-			err = seen.failed(j.Node)
+			err = seen.failed(j.node.Name)
 		}
-		return cmp.Or(waiting, j.Node.String()+starts), err
+		return cmp.Or(waiting, j.node.Name+starts), err
 	case waiting != "":
 		return waiting, nil
 	case time.Now().Before(j.silent):
-		return j.Node.String() + ": a bootstrap was sent to it, whose answer was lost", nil
+		return j.node.Name + ": a bootstrap was sent to it, whose answer was lost", nil
 	}
 	if err := j.prepare(ctx); err != nil {
-		return retry(j.Node, err)
+		return retry(j.node, err)
 	}
-	j.Once("bootstrapping etcd on %s", j.Node)
-	err = call(ctx, j.Node, func(ctx context.Context, node netip.Addr) error { return j.bootstrap(ctx, node, j.Recovery.restores()) })
+	j.Once("bootstrapping etcd on %s", j.node.Name)
+	err = call(ctx, j.node, func(ctx context.Context, node turn.Node) error { return j.bootstrap(ctx, node, j.Recovery.restores()) })
 	switch status.Code(err) {
 	case codes.OK:
 		j.done, j.since = true, time.Now()
-		return j.Node.String() + starts, nil
+		return j.node.Name + starts, nil
 	case codes.AlreadyExists:
-		return j.Node.String() + ": already has etcd data, etcd is starting", nil
+		return j.node.Name + ": already has etcd data, etcd is starting", nil
 	case codes.FailedPrecondition:
 	default:
 		if j.Recovery.restores() {
 			j.silent = time.Now().Add(answerTimeout)
 		}
 	}
-	return retry(j.Node, err)
+	return retry(j.node, err)
 }
 
 // retry returns a temporary error of a node as what is waited for, and any other one as an error.
-func retry(node netip.Addr, err error) (waiting string, final error) {
+func retry(node turn.Node, err error) (waiting string, final error) {
 	switch code := status.Code(err); {
 	case errors.As(err, new(refusal)):
 		return "", err
 	case code == codes.InvalidArgument, code == codes.PermissionDenied, code == codes.Unimplemented:
-		return "", fmt.Errorf("%s: refuses to bootstrap: %w", node, err)
+		return "", fmt.Errorf("%s: refuses to bootstrap: %w", node.Name, err)
 	}
-	return fmt.Sprintf("%s: bootstrap: %v", node, err), nil
+	return fmt.Sprintf("%s: bootstrap: %v", node.Name, err), nil
 }
 
-func call(ctx context.Context, node netip.Addr, do func(context.Context, netip.Addr) error) error {
+func call(ctx context.Context, node turn.Node, do func(context.Context, turn.Node) error) error {
 	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()
 	return do(ctx, node)
@@ -210,40 +209,36 @@ func call(ctx context.Context, node netip.Addr, do func(context.Context, netip.A
 type view []controlPlane
 
 type controlPlane struct {
-	node netip.Addr
+	node string // name
 	etcd etcd
 	err  error
 }
 
 // look asks all control planes for etcd.
-func look(ctx context.Context, addresses []netip.Addr, nodes machines) view {
-	seen := make(view, len(addresses))
-	var all sync.WaitGroup
-	for i, address := range addresses {
-		all.Go(func() {
-			seen[i].node = address
-			seen[i].err = call(ctx, address, func(ctx context.Context, node netip.Addr) (err error) {
-				seen[i].etcd, err = nodes.etcd(ctx, node)
-				return err
-			})
+func look(ctx context.Context, nodes []turn.Node, on machines) view {
+	seen := make(view, len(nodes))
+	turn.Each(nodes, func(i int, node turn.Node) {
+		seen[i].node = node.Name
+		seen[i].err = call(ctx, node, func(ctx context.Context, node turn.Node) (err error) {
+			seen[i].etcd, err = on.etcd(ctx, node)
+			return err
 		})
-	}
-	all.Wait()
+	})
 	return seen
 }
 
-// healthy returns the first node whose etcd runs and is healthy.
-func (v view) healthy() (netip.Addr, bool) {
+// healthy returns the name of the first node whose etcd runs and is healthy.
+func (v view) healthy() (string, bool) {
 	for _, s := range v {
 		if s.err == nil && s.etcd.running() && s.etcd.healthy {
 			return s.node, true
 		}
 	}
-	return netip.Addr{}, false
+	return "", false
 }
 
 // failed returns the error of a node whose etcd has failed.
-func (v view) failed(node netip.Addr) error {
+func (v view) failed(node string) error {
 	for _, s := range v {
 		if s.node == node && s.err == nil && s.etcd.state == failed {
 			return fmt.Errorf("%s: etcd failed after the bootstrap: %s", node, s.etcd.message)
@@ -255,19 +250,19 @@ func (v view) failed(node netip.Addr) error {
 // waiting returns why etcd must not be bootstrapped now; "" if it may. It may only if every control plane has answered, waits for the
 // bootstrap, and has no data of etcd: a control plane that is booting may be a member of an etcd cluster, and beside it a replaced node
 // would become a second one. Of the node again, etcd may have failed instead.
-func (v view) waiting(again netip.Addr) string {
+func (v view) waiting(again string) string {
 	var reasons []string
 	for _, s := range v {
 		switch {
 		case s.err != nil:
 			reasons = append(reasons, fmt.Sprintf("%s: no answer from the Talos API (%v)", s.node, talosapi.Message(s.err)))
 		case s.etcd.running():
-			reasons = append(reasons, s.node.String()+": etcd runs, not healthy yet")
+			reasons = append(reasons, s.node+": etcd runs, not healthy yet")
 		case s.etcd.data:
-			reasons = append(reasons, s.node.String()+": has etcd data, and its etcd is "+s.etcd.state)
+			reasons = append(reasons, s.node+": has etcd data, and its etcd is "+s.etcd.state)
 		case s.etcd.state == failed && s.node == again:
 		case s.etcd.state != awaitsBootstrap:
-			reason := s.node.String() + ": its etcd is " + s.etcd.state
+			reason := s.node + ": its etcd is " + s.etcd.state
 			if s.etcd.message != "" {
 				reason += " (" + s.etcd.message + ")"
 			}

@@ -17,7 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
 var errDown = status.Error(codes.Unavailable, "connection refused")
@@ -26,37 +27,37 @@ var errDown = status.Error(codes.Unavailable, "connection refused")
 // not model members that join. The zero value, with its nodes named in states, is ready for use.
 type fakeCluster struct {
 	mu         sync.Mutex
-	states     map[netip.Addr]etcd
-	down       map[netip.Addr]time.Time // nodes that answer only from then on
-	data       map[netip.Addr]bool      // nodes with etcd data
-	bootstraps []netip.Addr             // calls that were accepted, in order
-	uploads    [][]byte                 // snapshots that were uploaded, in order
+	states     map[string]etcd      // by the node's name
+	down       map[string]time.Time // nodes that answer only from then on
+	data       map[string]bool      // nodes with etcd data
+	bootstraps []string             // calls that were accepted, in order
+	uploads    [][]byte             // snapshots that were uploaded, in order
 
 	damaged bool // a recovery fails
 
 	// OnBootstrap, if non-nil, runs after a node has accepted the call; its error is what the caller gets instead of
 	// the answer, as when a connection breaks.
-	OnBootstrap func(node netip.Addr) error
+	OnBootstrap func(node string) error
 }
 
 func newCluster() *fakeCluster {
-	c := &fakeCluster{states: map[netip.Addr]etcd{}, down: map[netip.Addr]time.Time{}, data: map[netip.Addr]bool{}}
+	c := &fakeCluster{states: map[string]etcd{}, down: map[string]time.Time{}, data: map[string]bool{}}
 	for _, node := range threeNodes {
-		c.states[node] = etcd{state: "Preparing"}
+		c.states[node.Name] = etcd{state: "Preparing"}
 	}
 	return c
 }
 
-func (c *fakeCluster) etcd(_ context.Context, node netip.Addr) (etcd, error) {
+func (c *fakeCluster) etcd(_ context.Context, node turn.Node) (etcd, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Now().Before(c.down[node]) {
+	if time.Now().Before(c.down[node.Name]) {
 		return etcd{}, errDown
 	}
-	return c.states[node], nil
+	return c.states[node.Name], nil
 }
 
-func (c *fakeCluster) upload(_ context.Context, _ netip.Addr, from io.Reader) error {
+func (c *fakeCluster) upload(_ context.Context, _ turn.Node, from io.Reader) error {
 	data, err := io.ReadAll(from)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,39 +66,44 @@ func (c *fakeCluster) upload(_ context.Context, _ netip.Addr, from io.Reader) er
 }
 
 // bootstrap models a recovery like any bootstrap, but that it fails without an upload, as a service, after the call.
-func (c *fakeCluster) bootstrap(_ context.Context, node netip.Addr, recovers bool) error {
+func (c *fakeCluster) bootstrap(_ context.Context, node turn.Node, recovers bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Now().Before(c.down[node]) {
+	if time.Now().Before(c.down[node.Name]) {
 		return errDown
 	}
-	if c.data[node] {
+	if c.data[node.Name] {
 		return status.Error(codes.AlreadyExists, "etcd data directory is not empty")
 	}
-	c.bootstraps = append(c.bootstraps, node)
+	c.bootstraps = append(c.bootstraps, node.Name)
 	if recovers && (len(c.uploads) == 0 || c.damaged) {
-		c.states[node] = etcd{state: "Failed", message: "error verifying snapshot: invalid database"}
+		c.states[node.Name] = etcd{state: "Failed", message: "error verifying snapshot: invalid database"}
 		return nil
 	}
-	c.data[node] = true
-	c.states[node] = etcd{state: "Running"}
+	c.data[node.Name] = true
+	c.states[node.Name] = etcd{state: "Running"}
 	time.AfterFunc(3*time.Second, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.states[node] = etcd{state: "Running", healthy: true}
+		c.states[node.Name] = etcd{state: "Running", healthy: true}
 	})
 	if c.OnBootstrap != nil {
-		return c.OnBootstrap(node)
+		return c.OnBootstrap(node.Name)
 	}
 	return nil
 }
 
-var threeNodes = []netip.Addr{
-	netip.MustParseAddr("10.25.11.11"), netip.MustParseAddr("10.25.11.12"), netip.MustParseAddr("10.25.11.13"),
+const cp1, cp2, cp3 = "infra-cp-1", "infra-cp-2", "infra-cp-3"
+
+// threeNodes have addresses at which nothing answers.
+var threeNodes = []turn.Node{controlPlaneAt(cp1, "192.0.2.11"), controlPlaneAt(cp2, "192.0.2.12"), controlPlaneAt(cp3, "192.0.2.13")}
+
+func controlPlaneAt(name, address string) turn.Node {
+	return turn.Node{Name: name, Role: cluster.ControlPlane, Address: netip.MustParseAddr(address)}
 }
 
 func threeNodeSpec() Spec {
-	return Spec{Node: threeNodes[0], ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
+	return Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x", Nodes: threeNodes}}
 }
 
 func TestRun_BootstrapsTheFirstNodeOnceAndWaitsForItsHealth(t *testing.T) {
@@ -105,20 +111,36 @@ func TestRun_BootstrapsTheFirstNodeOnceAndWaitsForItsHealth(t *testing.T) {
 		c, start := newCluster(), time.Now()
 		result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Report{Node: threeNodes[0], Bootstrapped: true}, result)
-		assert.Equal(t, []netip.Addr{threeNodes[0]}, c.bootstraps)
+		assert.Equal(t, Report{Node: cp1, Bootstrapped: true}, result)
+		assert.Equal(t, []string{cp1}, c.bootstraps)
 		assert.GreaterOrEqual(t, time.Since(start), 3*time.Second)
 		assert.Less(t, time.Since(start), 5*time.Second)
 	})
 }
 
+func TestRun_AsksAControlPlaneThatIsLeftOutAndBootstrapsAnother(t *testing.T) {
+	spec := threeNodeSpec()
+	spec.Skip = cluster.SkippedNodes{{Name: cp1, Reason: "waits for a new disk"}}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.Equal(t, Report{Node: cp2, Bootstrapped: true}, result)
+	})
+	c := newCluster()
+	c.states[cp1] = etcd{state: "Running", healthy: true}
+	result, err := run(t.Context(), spec, c, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, Report{Node: cp1}, result)
+}
+
 func TestRun_FindsTheEtcdThatItStartedAfterALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.OnBootstrap = func(netip.Addr) error { return status.Error(codes.Unavailable, "broken pipe") }
+		c.OnBootstrap = func(string) error { return status.Error(codes.Unavailable, "broken pipe") }
 		result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, threeNodes[0], result.Node)
+		assert.Equal(t, cp1, result.Node)
 		assert.Len(t, c.bootstraps, 1)
 	})
 }
@@ -126,57 +148,57 @@ func TestRun_FindsTheEtcdThatItStartedAfterALostReply(t *testing.T) {
 func TestRun_CountsAlreadyExistsAsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.data[threeNodes[0]] = true // accepted, and the service has not started yet
+		c.data[cp1] = true // accepted, and the service has not started yet
 		time.AfterFunc(10*time.Second, func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.states[threeNodes[0]] = etcd{state: "Running", healthy: true}
+			c.states[cp1] = etcd{state: "Running", healthy: true}
 		})
 		result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Report{Node: threeNodes[0]}, result)
+		assert.Equal(t, Report{Node: cp1}, result)
 		assert.Empty(t, c.bootstraps)
 	})
 }
 
 func TestRun_OnABootstrappedClusterDoesNothing(t *testing.T) {
 	c := newCluster()
-	c.states[threeNodes[0]] = etcd{state: "Running", healthy: true}
+	c.states[cp1] = etcd{state: "Running", healthy: true}
 	result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Report{Node: threeNodes[0]}, result)
+	assert.Equal(t, Report{Node: cp1}, result)
 	assert.Empty(t, c.bootstraps)
 }
 
 func TestRun_NeverStartsASecondClusterWhileAnotherNodeHasEtcd(t *testing.T) {
 	c := newCluster() // the first node was replaced: no data
-	c.states[threeNodes[1]] = etcd{state: "Running", healthy: true}
+	c.states[cp2] = etcd{state: "Running", healthy: true}
 	result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, threeNodes[1], result.Node)
+	assert.Equal(t, cp2, result.Node)
 	assert.Empty(t, c.bootstraps)
 }
 
 // The first node was replaced while the others reboot.
 func TestRun_NeverStartsASecondClusterBesideNodesThatBoot(t *testing.T) {
 	for says, booting := range map[string]etcd{
-		"10.25.11.12: has etcd data, and its etcd is Preparing": {state: "Preparing", data: true},
-		"10.25.11.12: its etcd is Waiting":                      {state: "Waiting"},
-		"10.25.11.12: its etcd is Failed":                       {state: "Failed"},
-		"10.25.11.12: its etcd is Waiting (Error running X)":    {state: "Waiting", message: "Error running X"},
+		"infra-cp-2: has etcd data, and its etcd is Preparing": {state: "Preparing", data: true},
+		"infra-cp-2: its etcd is Waiting":                      {state: "Waiting"},
+		"infra-cp-2: its etcd is Failed":                       {state: "Failed"},
+		"infra-cp-2: its etcd is Waiting (Error running X)":    {state: "Waiting", message: "Error running X"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster()
-			c.states[threeNodes[1]] = booting
+			c.states[cp2] = booting
 			time.AfterFunc(time.Minute, func() {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				c.states[threeNodes[1]] = etcd{state: "Running", healthy: true}
+				c.states[cp2] = etcd{state: "Running", healthy: true}
 			})
 			var progress bytes.Buffer
 			result, err := run(t.Context(), threeNodeSpec(), c, &progress)
 			require.NoError(t, err)
-			assert.Equal(t, Report{Node: threeNodes[1]}, result)
+			assert.Equal(t, Report{Node: cp2}, result)
 			assert.Empty(t, c.bootstraps)
 			assert.Contains(t, progress.String(), says)
 		})
@@ -186,9 +208,9 @@ func TestRun_NeverStartsASecondClusterBesideNodesThatBoot(t *testing.T) {
 func TestRun_WaitsForAnEtcdThatIsNotHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.states[threeNodes[1]] = etcd{state: "Running"}
+		c.states[cp2] = etcd{state: "Running"}
 		_, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
-		require.ErrorContains(t, err, "10.25.11.12: etcd runs, not healthy yet")
+		require.ErrorContains(t, err, "infra-cp-2: etcd runs, not healthy yet")
 		assert.Empty(t, c.bootstraps)
 	})
 }
@@ -196,13 +218,13 @@ func TestRun_WaitsForAnEtcdThatIsNotHealthy(t *testing.T) {
 func TestRun_WaitsUntilEveryControlPlaneHasAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.down[threeNodes[2]] = time.Now().Add(time.Minute)
+		c.down[cp3] = time.Now().Add(time.Minute)
 		var progress bytes.Buffer
 		start := time.Now()
 		_, err := run(t.Context(), threeNodeSpec(), c, &progress)
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, time.Since(start), time.Minute)
-		assert.Equal(t, 1, strings.Count(progress.String(), "10.25.11.13: no answer from the Talos API (connection refused)"),
+		assert.Equal(t, 1, strings.Count(progress.String(), "infra-cp-3: no answer from the Talos API (connection refused)"),
 			"it says a thing once: %s", progress.String())
 	})
 }
@@ -210,12 +232,12 @@ func TestRun_WaitsUntilEveryControlPlaneHasAnswered(t *testing.T) {
 func TestRun_EndsAtItsTimeoutAndNamesTheSilentNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.down[threeNodes[2]] = time.Now().Add(24 * time.Hour)
+		c.down[cp3] = time.Now().Add(24 * time.Hour)
 		start := time.Now()
 		_, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
-		require.ErrorContains(t, err, "healthy etcd: gave up after 10m0s (last: ")
-		require.ErrorContains(t, err, "10.25.11.13: no answer")
-		assert.Equal(t, 10*time.Minute, time.Since(start))
+		require.ErrorContains(t, err, "healthy etcd: gave up after 15m0s (last: ")
+		require.ErrorContains(t, err, "infra-cp-3: no answer")
+		assert.Equal(t, Longest, time.Since(start))
 		assert.Empty(t, c.bootstraps)
 	})
 }
@@ -242,7 +264,7 @@ type refusing struct {
 	err          error
 }
 
-func (r *refusing) bootstrap(ctx context.Context, node netip.Addr, recovers bool) error {
+func (r *refusing) bootstrap(ctx context.Context, node turn.Node, recovers bool) error {
 	r.calls++
 	if r.calls <= r.times {
 		return r.err
@@ -253,7 +275,7 @@ func (r *refusing) bootstrap(ctx context.Context, node netip.Addr, recovers bool
 func TestRun_EndsWhenItIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.down[threeNodes[0]] = time.Now().Add(24 * time.Hour)
+		c.down[cp1] = time.Now().Add(24 * time.Hour)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { cancel(errors.New("interrupted")) })
 		_, err := run(ctx, threeNodeSpec(), c, &bytes.Buffer{})
@@ -264,8 +286,8 @@ func TestRun_EndsWhenItIsCancelled(t *testing.T) {
 // After an installation that has failed, the image halts with the machine's address and without an API.
 func TestRun_NamesTheControlPlanesThatRefuseConnections(t *testing.T) {
 	waits := errors.New("gave up")
-	err := withClosed(waits, threeNodes, func(node netip.Addr) bool { return node == threeNodes[1] })
+	err := withClosed(waits, threeNodes, func(node turn.Node) bool { return node.Name == cp2 })
 	require.ErrorIs(t, err, waits)
-	assert.Equal(t, "gave up; 10.25.11.12: it has its address, and refuses connections to Talos's API: look at its console. "+
+	assert.Equal(t, "gave up; infra-cp-2: it has its address, and refuses connections to Talos's API: look at its console. "+
 		"If Talos is already installed to disk there, its installation has failed", err.Error())
 }

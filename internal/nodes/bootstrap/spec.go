@@ -8,26 +8,20 @@ package bootstrap
 
 import (
 	"errors"
-	"fmt"
-	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/bucket"
-	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// DefaultTimeout is the longest wait if a Spec has none: enough for the installation and the reboot of control planes on slow disks.
-const DefaultTimeout = 15 * time.Minute
+// Longest is how long a run may take: enough for the installation and the reboot of control planes on slow disks.
+const Longest = 15 * time.Minute
 
 // Spec says which cluster to bootstrap.
 type Spec struct {
-	Talosconfig   string         `json:"talosconfig"`       // client configuration, YAML; secret; required
-	Node          netip.Addr     `json:"node"`              // address of the control plane to bootstrap; required
-	ControlPlanes []netip.Addr   `json:"controlPlanes"`     // addresses of all control planes, Node among them; required
-	Timeout       probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means DefaultTimeout
-	Recovery      Recovery       `json:"recovery,omitzero"`
+	turn.Target          // its control planes are all asked; the first of them that is not left out is bootstrapped
+	Recovery    Recovery `json:"recovery,omitzero"`
 
 	// Machines tell the control planes' VMs from earlier ones with the same addresses. Only their change matters: the step runs again.
 	Machines []string `json:"machines,omitempty"`
@@ -38,7 +32,6 @@ type Spec struct {
 
 // Recovery says what becomes of a cluster that no control plane has etcd of.
 type Recovery struct {
-	Cluster  string   `json:"cluster,omitempty"`  // name, as its snapshots are named
 	Folder   string   `json:"folder,omitempty"`   // of the snapshots, below that of snapshot.Folder
 	From     string   `json:"from,omitempty"`     // the snapshot, as cluster.Snapshots has it in RecoverFrom
 	Identity string   `json:"identity,omitempty"` // private keys of age that decrypt it; secret
@@ -51,7 +44,7 @@ type Recovery struct {
 // RecoveryOf returns what becomes of a declared cluster whose control planes are all new, by the key of its machine secrets for Secrets.
 func RecoveryOf(c *cluster.Cluster, key string) Recovery {
 	declared := c.Lifecycle.Snapshots
-	made := Recovery{Cluster: c.Identity.Name, Folder: declared.Folder, From: declared.RecoverFrom, Bucket: bucket.OfSnapshots(c)}
+	made := Recovery{Folder: declared.Folder, From: declared.RecoverFrom, Bucket: bucket.OfSnapshots(c)}
 	if declared.Restores() {
 		made.Identity, made.Key = c.SnapshotIdentity.Reveal(), key
 		for _, node := range c.Machines() {
@@ -64,20 +57,21 @@ func RecoveryOf(c *cluster.Cluster, key string) Recovery {
 // restores reports whether a snapshot is declared.
 func (r Recovery) restores() bool { return cluster.Snapshots{RecoverFrom: r.From}.Restores() }
 
-// SetDefaults sets what was left out.
-func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout)) }
+// first returns the control plane to bootstrap; none, without a name, if all are left out.
+func (s *Spec) first() turn.Node {
+	for _, node := range s.ControlPlanes() {
+		if !s.Skip.Has(node.Name) {
+			return node
+		}
+	}
+	return turn.Node{}
+}
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
-	problems := []error{
-		probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
-		probe.NotNegative("timeout", s.Timeout),
+	var none error
+	if len(s.Skip) > 0 && s.first().Name == "" {
+		none = errors.New("skip: names every control plane; remove one that can be bootstrapped")
 	}
-	if !s.Node.IsValid() {
-		problems = append(problems, errors.New("node: is empty; give the address of the first control plane"))
-	}
-	if !slices.Contains(s.ControlPlanes, s.Node) {
-		problems = append(problems, fmt.Errorf("controlPlanes: %q is not among %q; list every control plane", s.Node, s.ControlPlanes))
-	}
-	return errors.Join(problems...)
+	return errors.Join(none, s.CheckTarget(), s.CheckTalosconfig())
 }
