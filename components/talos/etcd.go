@@ -32,12 +32,11 @@ func (r *registrar) bootstrap(
 	key := secrets.first().MachineSecrets.Secrets().SecretboxEncryptionSecret()
 	spec := pulumix.Apply3Err(talosconfig, incarnations.ToStringArrayOutput(), key,
 		func(talosconfig string, incarnations []string, key string) (string, error) {
-			return probe.Encode(&bootstrap.Spec{
-				Target: turn.Target{
-					Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: turn.NodesOf(r.ControlPlanes()), Skip: r.Lifecycle.Skip,
-				},
-				Machines: incarnations, Recovery: bootstrap.RecoveryOf(r.Cluster, key),
-			})
+			spec := bootstrap.Spec{
+				Target: turn.TargetOf(r.Cluster, r.ControlPlanes()), Machines: incarnations, Recovery: bootstrap.RecoveryOf(r.Cluster, key),
+			}
+			spec.Talosconfig = talosconfig
+			return probe.Encode(&spec)
 		})
 	return step.New(ctx, r.NameOf("bootstrap"), step.Args{
 		Run: step.Run{

@@ -38,7 +38,7 @@ func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWa
 		synctest.Test(t, func(t *testing.T) {
 			on := &calm{boots: map[string]int{}}
 			turns, power := turnsOf(t, on), one.before
-			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+			cluster.SetDefaults(&turns.declared.TurnLimits)
 			update := &machineUpdate{turns: turns, Update: machines.Update{
 				Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return power, nil },
 				Restart: func(ctx context.Context) error {

@@ -48,7 +48,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 		return nil, err
 	}
 	removal.run, err = step.NewChange(ctx, r.NameOf("retire"), step.Run{
-		Subcommand: "retire", Spec: spec, Timeout: retire.Longest(declared.TurnLimits), Provider: r.CommandProvider, DependsOn: after,
+		Subcommand: "retire", Spec: spec, Timeout: declared.Longest(), Provider: r.CommandProvider, DependsOn: after,
 	}, retire.NewRecord(declared.Nodes).String(), &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}, r.Component)
 	return removal, err
 }
@@ -56,8 +56,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 // retireSpec returns the spec of the step, without the talosconfig.
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
-		Target:     turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines()), Skip: declared.Lifecycle.Skip},
-		TurnLimits: declared.Lifecycle.TurnLimits, TurnChecks: declared.TurnChecks(),
+		Declared:  turn.DeclaredOf(declared, declared.Machines()),
 		Snapshots: snapshot.PlaceOf(declared), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {

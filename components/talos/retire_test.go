@@ -69,20 +69,20 @@ func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {
 		stdout := resource.MakeSecret(resource.NewProperty("nodes of infra\n" + retire.NewRecord(nodes).String()))
 		return &pulumi.ResourceHookArgs{OldOutputs: resource.PropertyMap{"stdout": stdout}}
 	}
-	plan, err := retirement(outputs(all), &retire.Spec{Target: turn.Target{Nodes: all[:4]}}, false)
+	plan, err := retirement(outputs(all), declaring(all[:4]), false)
 	require.NoError(t, err)
 	assert.Len(t, plan.Leave, len(all)-4)
-	fewer := &retire.Spec{Target: turn.Target{Nodes: append(all[:1:1], all[3:]...)}}
+	fewer := declaring(append(all[:1:1], all[3:]...))
 	_, err = retirement(outputs(all), fewer, false)
 	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
 	fewer.Recovers = true
 	_, err = retirement(outputs(all), fewer, false)
 	require.NoError(t, err, "the probe decides, which sees whether the cluster is lost")
-	plan, err = retirement(&pulumi.ResourceHookArgs{}, &retire.Spec{Target: turn.Target{Nodes: all}}, false)
+	plan, err = retirement(&pulumi.ResourceHookArgs{}, declaring(all), false)
 	require.NoError(t, err)
 	assert.Empty(t, plan.Leave)
 	other := &pulumi.ResourceHookArgs{OldOutputs: resource.PropertyMap{"stdout": resource.NewProperty("x")}}
-	_, err = retirement(other, &retire.Spec{Target: turn.Target{Nodes: all}}, false)
+	_, err = retirement(other, declaring(all), false)
 	require.ErrorContains(t, err, "the state of the removal of nodes")
 }
 
@@ -97,13 +97,13 @@ func TestRetirement_OfAPreviewComparesWithTheDeclarationOfTheLastRunIfItsOutputI
 	}
 	after := slices.Clone(before)
 	after[1].Generation = 2
-	plan, err := retirement(change, &retire.Spec{Target: turn.Target{Nodes: after}}, true)
+	plan, err := retirement(change, declaring(after), true)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"infra-cp-2"}, plan.Replaced)
 	after[2].Generation = 2
-	_, err = retirement(change, &retire.Spec{Target: turn.Target{Nodes: after}}, true)
+	_, err = retirement(change, declaring(after), true)
 	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
-	plan, err = retirement(change, &retire.Spec{Target: turn.Target{Nodes: after}}, false)
+	plan, err = retirement(change, declaring(after), false)
 	require.NoError(t, err)
 	assert.Empty(t, plan.Replaced, "an up always has the output")
 }
@@ -131,4 +131,9 @@ func TestTalosCluster_AControlPlaneIsNotProtectedInTheRunThatReplacesIt(t *testi
 	for _, node := range allMachines(t) {
 		assert.Equal(t, node.Role == cluster.ControlPlane && node.Name != "infra-cp-2", removal.protects(nil, node), node.Name)
 	}
+}
+
+// declaring returns a spec that declares nodes.
+func declaring(nodes []turn.Node) *retire.Spec {
+	return &retire.Spec{Declared: turn.Declared{Target: turn.Target{Nodes: nodes}}}
 }

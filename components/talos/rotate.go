@@ -66,9 +66,7 @@ func (r *registrar) rotate(
 		return nil, nil
 	}
 	spec := rotate.Spec{
-		Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines()), Skip: r.Lifecycle.Skip},
-		TurnChecks: r.TurnChecks(),
-		Snapshots:  snapshot.PlaceOf(r.Cluster),
+		Of: ca.of, Target: turn.TargetOf(r.Cluster, r.Machines()), TurnChecks: r.TurnChecks(), Snapshots: snapshot.PlaceOf(r.Cluster),
 	}
 	if ca.of == rotate.Kubernetes {
 		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces
@@ -86,8 +84,8 @@ func (r *registrar) rotate(
 	})
 	run, err := step.New(ctx, r.NameOf(ca.prefix+"rotate"), step.Args{
 		Run: step.Run{
-			Subcommand: "rotate", Spec: pulumix.Cast[pulumi.StringOutput](encoded),
-			Timeout: rotate.Longest(ca.of, len(spec.Nodes)), Provider: r.CommandProvider, DependsOn: after,
+			Subcommand: "rotate", Spec: pulumix.Cast[pulumi.StringOutput](encoded), Timeout: spec.Longest(),
+			Provider: r.CommandProvider, DependsOn: after,
 		},
 		Again: "rotate --done", Triggers: pulumi.Array{pulumi.Map{ca.key: pulumi.Int(len(generations))}},
 	}, r.Component)

@@ -48,9 +48,9 @@ type access interface {
 type turns struct {
 	machines.Owner
 
-	dial  func(context.Context) (access, error) // connects to the cluster
-	nodes []turn.Node                           // all declared nodes that are not left out
-	say   func(string)                          // prints a line of progress
+	dial     func(context.Context) (access, error) // connects to the cluster
+	declared turn.Declared                         // with all nodes that are not left out
+	say      func(string)                          // prints a line of progress
 
 	once    sync.Once
 	cluster access
@@ -63,7 +63,7 @@ type turns struct {
 
 // newTurns returns the turns of a cluster. The credentials come from the state, or from the machine secrets that this run has created.
 func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigurationOutput) *turns {
-	t := &turns{Owner: r.Owner, nodes: turn.NodesOf(r.Serving(r.Machines())), open: map[string]*turn.Turn{}}
+	t := &turns{Owner: r.Owner, declared: turn.DeclaredOf(r.Cluster, r.Serving(r.Machines())), open: map[string]*turn.Turn{}}
 	t.say = func(line string) {
 		// For the display only: a run that succeeds has no diagnostics.
 		_ = ctx.Log.Info(line, &pulumi.LogArgs{Resource: r.Component, Ephemeral: true})
@@ -78,7 +78,7 @@ func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigura
 			return nil, errors.New("the client configuration of the machine secrets is not known")
 		}
 		credentials := live.Credentials{CA: client.CaCertificate, Certificate: client.ClientCertificate, Key: client.ClientKey}
-		return live.Dial(ctx, credentials.Config(), t.nodes)
+		return live.Dial(ctx, credentials.Config(), t.declared.Nodes)
 	}
 	return t
 }
@@ -90,9 +90,8 @@ func (t *turns) connect(ctx context.Context) error {
 			return
 		}
 		t.engine = &turn.Engine{
-			Cluster: t.cluster, Nodes: t.nodes, TurnLimits: t.Lifecycle.TurnLimits, TurnChecks: t.TurnChecks(),
-			Skip: t.Lifecycle.Skip,
-			Say:  func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
+			Cluster: t.cluster, Declared: t.declared,
+			Say: func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
 		}
 	})
 	return t.problem
@@ -145,7 +144,7 @@ func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
-	return t.engine.Until(ctx, t.Lifecycle.ReturnTimeout.Duration, 0, node.Name+"'s reboot", func(ctx context.Context) (string, error) {
+	return t.engine.Until(ctx, t.declared.ReturnTimeout.Duration, 0, node.Name+"'s reboot", func(ctx context.Context) (string, error) {
 		switch seen, err := t.cluster.Machine(ctx, node); {
 		case err != nil:
 			return "its Talos API does not answer: " + err.Error(), nil
@@ -166,7 +165,7 @@ func (t *turns) runs(ctx context.Context) bool {
 	var looks sync.WaitGroup
 	var mu sync.Mutex
 	runs := false
-	for _, node := range t.nodes {
+	for _, node := range t.declared.Nodes {
 		if node.Role != cluster.ControlPlane {
 			continue
 		}
@@ -406,7 +405,7 @@ func (t *turns) restartsPods(ctx context.Context, on access, node turn.Node, par
 	}
 	change.Act = func(ctx context.Context) error {
 		t.say(fmt.Sprintf("%s: the kubelet starts static pods again for %s", node.Name, part))
-		turn.StepAside(ctx, on, node, t.nodes, t.engine.Say)
+		turn.StepAside(ctx, on, node, t.declared.Nodes, t.engine.Say)
 		return nil
 	}
 	return change

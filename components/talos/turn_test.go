@@ -101,8 +101,11 @@ func TestTalosCluster_RemembersItsTurnsAfterAllConfigurationsAndBeforeWhatFollow
 
 func turnsOf(t *testing.T, on *calm) *turns {
 	on.nodes = turn.NodesOf(allMachines(t))
-	return &turns{Owner: machines.Owner{Cluster: new(cluster.Cluster)}, dial: func(context.Context) (access, error) { return on, nil }, nodes: on.nodes, open: map[string]*turn.Turn{},
-		say: func(line string) { t.Log(line) }}
+	return &turns{
+		Owner: machines.Owner{Cluster: new(cluster.Cluster)}, declared: turn.Declared{Target: turn.Target{Nodes: on.nodes}},
+		dial: func(context.Context) (access, error) { return on, nil }, open: map[string]*turn.Turn{},
+		say: func(line string) { t.Log(line) },
+	}
 }
 
 func drains(_ context.Context, _ access, node turn.Node) (turn.Change, bool, error) {
@@ -154,7 +157,7 @@ func TestTurns_WaitAsLongAsDeclaredUntilANodeIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{}
 		turns := turnsOf(t, on)
-		turns.Lifecycle.ReturnTimeout.Duration = 45 * time.Minute
+		turns.declared.ReturnTimeout.Duration = 45 * time.Minute
 		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], drains))
 		on.silent = errors.New("no route")
 		start := time.Now()
@@ -206,7 +209,7 @@ func TestTurns_AQuietChangeReachesTheNextNodeOnceTheFirstIsWellWithIt(t *testing
 		synctest.Test(t, func(t *testing.T) {
 			on := &calm{effects: effect}
 			turns := turnsOf(t, on)
-			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+			cluster.SetDefaults(&turns.declared.TurnLimits)
 			require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
 			on.with(func() { on.static = "kube-apiserver is not Ready" })
 			next := make(chan error, 1)
@@ -230,7 +233,7 @@ func TestTurns_ANodeTriesAnotherNetworkAndNobodyElseGetsItIfNobodyReachesIt(t *t
 		synctest.Test(t, func(t *testing.T) {
 			on := &calm{effects: live.MayIsolate, isolates: isolates}
 			turns := turnsOf(t, on)
-			cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+			cluster.SetDefaults(&turns.declared.TurnLimits)
 			start := time.Now()
 			err := turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}"))
 			assert.Equal(t, []string{"try infra-cp-1"}, on.log, name)
@@ -252,7 +255,7 @@ func TestTurns_WhatANodeHasTakenBackIsNotAppliedForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{effects: live.MayIsolate, sickens: true}
 		turns := turnsOf(t, on)
-		cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+		cluster.SetDefaults(&turns.declared.TurnLimits)
 		err := turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}"))
 		require.ErrorContains(t, err, "infra-cp-1 is not back: it has taken its former configuration back; before that, ")
 		require.Error(t, turns.engine.Failed())
@@ -263,7 +266,7 @@ func TestTurns_ANodeThatAQuietChangeBreaksKeepsAllOthersFromIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{effects: live.RestartsPods}
 		turns := turnsOf(t, on)
-		cluster.SetDefaults(&turns.Lifecycle.TurnLimits)
+		cluster.SetDefaults(&turns.declared.TurnLimits)
 		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
 		on.static = "kube-apiserver is not Ready: CrashLoopBackOff"
 		require.ErrorContains(t, turns.end(t.Context(), "urn:1"),

@@ -24,42 +24,43 @@ import (
 func (r *registrar) upgrade(
 	ctx *pulumi.Context, talosconfig, schematic pulumi.StringOutput, made []machines.Machine,
 ) (pulumi.Resource, error) {
-	declared, nodes := r.Lifecycle, turn.NodesOf(r.Serving(r.Machines()))
 	var after []pulumi.Resource
 	for _, machine := range made {
 		after = append(after, machine.Resource)
 	}
-	since, _ := time.Parse(time.RFC3339, declared.BootedSince) // its form is checked
+	since, _ := time.Parse(time.RFC3339, r.Lifecycle.BootedSince) // its form is checked
+	spec := upgrade.Spec{
+		Declared:    turn.DeclaredOf(r.Cluster, r.Serving(r.Machines())),
+		BootedSince: since, AllowRemovedAPIs: r.Lifecycle.AllowRemovedAPIs,
+		Releases: versions.Releases{
+			Talos: r.Talos.Version, Kubernetes: r.Kubernetes.Version,
+			Cilium: versions.Cilium{
+				Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux, OwnGatewayAPI: !r.CRDs.StandardGatewayAPI(),
+			},
+		},
+		Snapshots: snapshot.PlaceOf(r.Cluster),
+	}
 	triggers := pulumi.Array{
 		pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
 		pulumi.Map{"extensions": schematic},
 		pulumi.Map{"kubernetes": pulumi.String(r.Kubernetes.Version)},
 	}
-	if declared.BootedSince != "" {
-		triggers = append(triggers, pulumi.Map{"bootedSince": pulumi.String(declared.BootedSince)})
+	if !since.IsZero() {
+		triggers = append(triggers, pulumi.Map{"bootedSince": pulumi.String(r.Lifecycle.BootedSince)})
 	}
 	encode := func(talosconfig, schematic string) (string, error) {
 		installers, err := r.installers(schematic)
 		if err != nil {
 			return "", err
 		}
-		return probe.Encode(&upgrade.Spec{
-			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes, Skip: declared.Skip},
-			TurnLimits: declared.TurnLimits, TurnChecks: r.TurnChecks(), BootedSince: since, AllowRemovedAPIs: declared.AllowRemovedAPIs,
-			Installers: installers,
-			Releases: versions.Releases{
-				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
-				Cilium: versions.Cilium{
-					Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux, OwnGatewayAPI: !r.CRDs.StandardGatewayAPI(),
-				},
-			},
-			Snapshots: snapshot.PlaceOf(r.Cluster),
-		})
+		spec := spec
+		spec.Talosconfig, spec.Schematic, spec.Installers = talosconfig, schematic, installers
+		return probe.Encode(&spec)
 	}
-	spec := pulumix.Apply2Err(talosconfig, schematic, encode)
+	encoded := pulumix.Apply2Err(talosconfig, schematic, encode)
 	return step.New(ctx, r.NameOf("upgrade"), step.Args{
 		Run: step.Run{
-			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: upgrade.Longest(len(nodes), declared.TurnLimits),
+			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](encoded), Timeout: spec.Longest(),
 			Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
 		},
 		Triggers: triggers,

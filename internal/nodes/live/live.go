@@ -26,6 +26,15 @@ type Cluster struct {
 	kube    *kube
 }
 
+// Open parses a talosconfig, and makes the clients of a cluster's nodes as Dial does.
+func Open(ctx context.Context, talosconfig string, nodes []turn.Node, options ...grpc.DialOption) (*Cluster, error) {
+	config, err := talosapi.ParseConfig(talosconfig)
+	if err != nil {
+		return nil, err
+	}
+	return Dial(ctx, config, nodes, options...)
+}
+
 // Dial makes the clients of a cluster's nodes, with the credentials of the configuration's current context. It does not connect.
 func Dial(ctx context.Context, config *clientconfig.Config, nodes []turn.Node, options ...grpc.DialOption) (*Cluster, error) {
 	talos, err := talosapi.Dial(ctx, config, turn.Addresses(nodes), options...)

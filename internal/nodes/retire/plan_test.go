@@ -29,7 +29,7 @@ func nodes(names ...string) []turn.Node {
 
 // of returns a spec that declares nodes.
 func of(declared []turn.Node) *Spec {
-	spec := &Spec{Target: turn.Target{Nodes: declared}}
+	spec := &Spec{Declared: turn.Declared{Target: turn.Target{Nodes: declared}}}
 	cluster.SetDefaults(&spec.TurnLimits)
 	return spec
 }
@@ -206,7 +206,7 @@ func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
 }
 
 func TestSpec_ReportsAllProblemsTogether(t *testing.T) {
-	err := (&Spec{Target: turn.Target{Nodes: []turn.Node{{Name: "a"}}}}).Validate()
+	err := (&Spec{Declared: turn.Declared{Target: turn.Target{Nodes: []turn.Node{{Name: "a"}}}}}).Validate()
 	for _, want := range []string{"cluster: ", "talosconfig: ", "nodes: has no control plane", "nodes[0].address: ", "nodes[0].role: ",
 		"maxUnavailable: is \"\"; give a number of workers, or a share such as 10%",
 		"drainTimeout: is 0s; give a positive duration", "returnTimeout: is 0s; "} {

@@ -16,18 +16,13 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Run removes the nodes of a record that a valid spec with its defaults does not declare any more. It writes to progress what it does and
 // waits for. Before etcd loses or gets a member, it takes a snapshot. Without such nodes it connects to nothing.
 func Run(ctx context.Context, spec Spec, former Record, progress io.Writer) (Report, error) {
 	return run(ctx, spec, former, progress, func(ctx context.Context, nodes []turn.Node) (remover, func(), error) {
-		config, err := talosapi.ParseConfig(spec.Talosconfig)
-		if err != nil {
-			return nil, nil, err
-		}
-		cluster, err := live.Dial(ctx, config, nodes)
+		cluster, err := live.Open(ctx, spec.Talosconfig, nodes)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -54,7 +49,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if len(plan.Leave) == 0 && len(plan.Join) == 0 && plan.Moved == nil {
 		return report, nil
 	}
-	ctx, cancel := probe.Within(ctx, Longest(spec.TurnLimits))
+	ctx, cancel := probe.Within(ctx, spec.Longest())
 	defer cancel()
 	if err := refuseMoved(ctx, plan, former, log, connect); err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
@@ -85,9 +80,8 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if _, err := NewPlan(former, &spec, false); err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
-	engine := &turn.Engine{
-		Cluster: on, Nodes: plan.Stay, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Skip: spec.Skip, Say: log.Say,
-	}
+	engine := &turn.Engine{Cluster: on, Declared: spec.Declared, Say: log.Say}
+	engine.Nodes = plan.Stay
 	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
 	if err := engine.Release(ctx); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)

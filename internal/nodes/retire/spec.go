@@ -1,11 +1,8 @@
 package retire
 
 import (
-	"errors"
 	"time"
 
-	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -16,9 +13,7 @@ const PreviousOutput = "PULUMI_COMMAND_STDOUT"
 
 // Spec says which nodes stay in a cluster.
 type Spec struct {
-	turn.Target // its nodes with their generations
-	cluster.TurnLimits
-	cluster.TurnChecks // before each removal
+	turn.Declared // its nodes with their generations
 
 	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before a control plane is removed or added
 
@@ -31,12 +26,7 @@ type Spec struct {
 const atOnce = 10
 
 // Longest returns how long a run may take: the return of a node that an earlier run has left cordoned, and the removals.
-func Longest(limits cluster.TurnLimits) time.Duration {
-	each := turn.SilentTimeout + 2*turn.SpareTimeout + turn.LongestDrain(limits) + turn.OffTimeout
-	return limits.ReturnTimeout.Duration + atOnce*each
-}
-
-// Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
-func (s *Spec) Validate() error {
-	return errors.Join(s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits), own.Validate(s.Checks))
+func (s *Spec) Longest() time.Duration {
+	each := turn.SilentTimeout + 2*turn.SpareTimeout + s.LongestDrain() + turn.OffTimeout
+	return s.ReturnTimeout.Duration + atOnce*each
 }

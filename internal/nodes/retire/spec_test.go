@@ -8,8 +8,7 @@ import (
 )
 
 func TestSpec_ARunHasTimeForTheDeclaredReturnOfANode(t *testing.T) {
-	limits := of(nodes("cp-1")).TurnLimits
-	longer := limits
+	spec, longer := of(nodes("cp-1")), of(nodes("cp-1"))
 	longer.ReturnTimeout.Duration = 12 * time.Hour
-	assert.Equal(t, 12*time.Hour-limits.ReturnTimeout.Duration, Longest(longer)-Longest(limits))
+	assert.Equal(t, 12*time.Hour-spec.ReturnTimeout.Duration, longer.Longest()-spec.Longest())
 }

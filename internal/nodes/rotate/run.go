@@ -88,7 +88,7 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 	if spec.Of == Kubernetes {
 		j.ca = kubernetesCA{j, on.(kubernetes)}
 	}
-	ctx, cancel := probe.Within(ctx, Longest(spec.Of, len(spec.Nodes)))
+	ctx, cancel := probe.Within(ctx, spec.Longest())
 	defer cancel()
 	err := j.do(ctx)
 	j.report.Took = j.Took()

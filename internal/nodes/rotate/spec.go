@@ -46,10 +46,10 @@ type Authority struct {
 	ClientKey         string `json:"clientKey,omitempty"`         // secret; required
 }
 
-// Longest returns how long a run may take for a number of nodes. A new CA of Kubernetes restarts workloads, one after the other.
-func Longest(of Subject, nodes int) time.Duration {
-	longest := 30*time.Minute + time.Duration(nodes)*time.Minute
-	if of == Kubernetes {
+// Longest returns how long a run may take. A new CA of Kubernetes restarts workloads, one after the other.
+func (s *Spec) Longest() time.Duration {
+	longest := 30*time.Minute + time.Duration(len(s.Nodes))*time.Minute
+	if s.Of == Kubernetes {
 		longest += 3 * time.Hour
 	}
 	return longest

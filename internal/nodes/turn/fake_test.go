@@ -198,7 +198,7 @@ func (f *fake) reboot(node string) func(context.Context) error {
 
 // engine returns an engine for the fake. What it says goes to the test's log.
 func (f *fake) engine(t *testing.T, nodes []Node) *Engine {
-	e := &Engine{Cluster: f, Nodes: nodes, Say: t.Logf}
+	e := &Engine{Cluster: f, Declared: Declared{Target: Target{Nodes: nodes}}, Say: t.Logf}
 	cluster.SetDefaults(&e.TurnLimits)
 	return e
 }

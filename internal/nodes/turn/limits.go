@@ -9,12 +9,10 @@ import (
 )
 
 // LongestDrain returns how long it may take from the wait for a turn until the node is drained.
-func LongestDrain(limits cluster.TurnLimits) time.Duration {
-	return SpareTimeout + limits.DrainTimeout.Duration
-}
+func (d Declared) LongestDrain() time.Duration { return SpareTimeout + d.DrainTimeout.Duration }
 
-// CheckLimits returns every problem of the limits of a spec. All are required.
-func CheckLimits(limits cluster.TurnLimits) error {
+// checkLimits returns every problem of the limits of a spec.
+func checkLimits(limits cluster.TurnLimits) error {
 	var problems []error
 	if limits.MaxUnavailable.Of(1) < 1 {
 		problems = append(problems, fmt.Errorf("maxUnavailable: is %q; give a number of workers, or a share such as 10%%", limits.MaxUnavailable))

@@ -16,6 +16,11 @@ type Target struct {
 	Skip cluster.SkippedNodes `json:"skip,omitempty"` // nodes that are left as they are
 }
 
+// TargetOf returns a cluster with its machines, or with some of them. It has no talosconfig.
+func TargetOf(c *cluster.Cluster, machines []cluster.Machine) Target {
+	return Target{Cluster: c.Identity.Name, Nodes: NodesOf(machines), Skip: c.Lifecycle.Skip}
+}
+
 // CheckTarget returns every problem of the target but those of its talosconfig.
 func (t Target) CheckTarget() error {
 	return errors.Join(

@@ -89,12 +89,8 @@ type Cluster interface {
 
 // Engine gives turns to the nodes of one cluster.
 type Engine struct {
-	Cluster Cluster
-	Nodes   []Node // all declared nodes
-	cluster.TurnLimits
-	cluster.TurnChecks // optional
-
-	Skip cluster.SkippedNodes // declared nodes that are left as they are, and not among Nodes
+	Cluster  Cluster
+	Declared // its nodes are those that stay and are not left out
 
 	Say func(format string, args ...any) // prints progress, a line a call; required
 

@@ -25,11 +25,7 @@ import (
 type clients struct{ *live.Cluster }
 
 func dial(ctx context.Context, spec *Spec, options ...grpc.DialOption) (clients, error) {
-	config, err := talosapi.ParseConfig(spec.Talosconfig)
-	if err != nil {
-		return clients{}, err
-	}
-	cluster, err := live.Dial(ctx, config, spec.Nodes, options...)
+	cluster, err := live.Open(ctx, spec.Talosconfig, spec.Nodes, options...)
 	return clients{cluster}, err
 }
 

@@ -78,7 +78,7 @@ var repositories = map[versions.Component]string{
 // newFake returns three control planes and two workers that run Talos v1.12.6 and Kubernetes v1.34.2, and a spec for v1.12.7 and v1.35.8.
 func newFake() (*fake, *Spec) {
 	f := &fake{}
-	spec := &Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x"}, Installers: map[string]string{},
+	spec := &Spec{Declared: turn.Declared{Target: turn.Target{Cluster: "infra", Talosconfig: "x"}}, Installers: map[string]string{},
 		Releases: versions.Releases{Talos: "v1.12.7", Schematic: "aa", Kubernetes: "v1.35.8"}}
 	cluster.SetDefaults(&spec.TurnLimits)
 	for i := range 5 {

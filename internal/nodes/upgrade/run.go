@@ -102,10 +102,8 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: Report{
 		Head: probe.Head{Kind: "upgrade", Cluster: spec.Cluster}, Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes},
 	}}
-	j.engine = &turn.Engine{
-		Cluster: on, Nodes: spec.Nodes, TurnLimits: spec.TurnLimits, TurnChecks: spec.TurnChecks, Skip: spec.Skip, Say: j.Say,
-	}
-	ctx, cancel := probe.Within(ctx, Longest(len(spec.Nodes), spec.TurnLimits))
+	j.engine = &turn.Engine{Cluster: on, Declared: spec.Declared, Say: j.Say}
+	ctx, cancel := probe.Within(ctx, spec.Longest())
 	defer cancel()
 	err := j.do(ctx)
 	j.report.Took = j.Took()

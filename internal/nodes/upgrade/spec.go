@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
@@ -15,9 +13,7 @@ import (
 
 // Spec says what the nodes of a cluster are to run.
 type Spec struct {
-	turn.Target
-	cluster.TurnLimits
-	cluster.TurnChecks
+	turn.Declared
 	versions.Releases // all required but Cilium
 
 	// Installers are the images that Talos of this version and schematic is installed from, by the names of all nodes; required.
@@ -30,8 +26,8 @@ type Spec struct {
 }
 
 // Longest returns how long a run may take: the time for the images and the control planes, and for each node a turn of every kind.
-func Longest(nodes int, limits cluster.TurnLimits) time.Duration {
-	return time.Hour + time.Duration(nodes)*(turn.LongestDrain(limits)+2*limits.ReturnTimeout.Duration)
+func (s *Spec) Longest() time.Duration {
+	return time.Hour + time.Duration(len(s.Nodes))*(s.LongestDrain()+2*s.ReturnTimeout.Duration)
 }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
@@ -41,7 +37,7 @@ func (s *Spec) Validate() error {
 		future = fmt.Errorf("bootedSince: is %s, which is in the future: each run would reboot all nodes", s.BootedSince.Format(time.RFC3339))
 	}
 	return errors.Join(
-		future, s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits), own.Validate(s.Checks),
+		future, s.Declared.Validate(),
 		probe.Required("talos", s.Talos, "give the version of Talos"),
 		probe.Required("schematic", s.Schematic, "give the id of the schematic"),
 		s.checkInstallers(),

@@ -186,7 +186,8 @@ func serve(t *testing.T, n *node, configured bool) (clients, turn.Node) {
 	talosconfig, err := client.Bytes()
 	require.NoError(t, err)
 	at := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: talosapitest.Address}
-	c, err := dial(t.Context(), &Spec{Target: turn.Target{Talosconfig: string(talosconfig), Nodes: []turn.Node{at}}}, connect)
+	declared := turn.Declared{Target: turn.Target{Talosconfig: string(talosconfig), Nodes: []turn.Node{at}}}
+	c, err := dial(t.Context(), &Spec{Declared: declared}, connect)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c, at

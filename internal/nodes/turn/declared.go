@@ -1,0 +1,25 @@
+package turn
+
+import (
+	"errors"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health/own"
+)
+
+// Declared is the part of a spec that says in which cluster nodes take turns, and by which limits and checks.
+type Declared struct {
+	Target
+	cluster.TurnLimits // all required
+	cluster.TurnChecks // optional
+}
+
+// DeclaredOf returns what a cluster declares for turns of its machines, or of some of them. It has no talosconfig.
+func DeclaredOf(c *cluster.Cluster, machines []cluster.Machine) Declared {
+	return Declared{Target: TargetOf(c, machines), TurnLimits: c.Lifecycle.TurnLimits, TurnChecks: c.TurnChecks()}
+}
+
+// Validate returns every problem. Its errors hold nothing of the talosconfig.
+func (d Declared) Validate() error {
+	return errors.Join(d.CheckTarget(), d.CheckTalosconfig(), checkLimits(d.TurnLimits), own.Validate(d.Checks))
+}
