@@ -12,7 +12,7 @@ type Wait struct {
 	Look   time.Duration                    // longest time for one look; 0 means 10 s
 	Every  time.Duration                    // between two looks; 0 means 1 s
 	Stable time.Duration                    // how long the condition must hold without a break; 0 means that one look is enough
-	Say    func(format string, args ...any) // prints what is missing, once for each change; required
+	Say    func(format string, args ...any) // prints what is missing, once for each change; nil prints nothing
 }
 
 // Until looks again and again until nothing is missing for as long as Stable. look returns what is missing, or an error that ends the wait.
@@ -37,7 +37,7 @@ func (w Wait) Until(ctx context.Context, what string, look func(context.Context)
 				return err
 			case missing != "":
 				since, last = time.Time{}, missing
-				if missing != said {
+				if missing != said && w.Say != nil {
 					said = missing
 					w.Say("waits for %s: %s", what, missing)
 				}
@@ -50,8 +50,10 @@ func (w Wait) Until(ctx context.Context, what string, look func(context.Context)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w (last: %s)", what, context.Cause(ctx), last)
 		case <-ticker.C:
+		}
+		if ctx.Err() != nil { // also if both are true: nothing is asked any more
+			return fmt.Errorf("%s: %w (last: %s)", what, context.Cause(ctx), last)
 		}
 	}
 }

@@ -66,3 +66,20 @@ func TestWait_LooksAgainWhileAConditionIsNew(t *testing.T) {
 		assert.Equal(t, 10*time.Millisecond, time.Since(start))
 	})
 }
+
+func TestWait_AsksNothingAfterAnInterrupt(t *testing.T) {
+	for range 20 { // the next look is due, too
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			looks := 0
+			err := Wait{}.Until(ctx, "bread", func(context.Context) (string, error) {
+				looks++
+				time.Sleep(2 * time.Second)
+				interrupt()
+				return "no flour", nil
+			})
+			require.ErrorIs(t, err, context.Canceled)
+			assert.Equal(t, 1, looks)
+		})
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // tokenVariable is the environment variable that the Proxmox provider, and API, read an unset token from.
@@ -99,16 +101,16 @@ func (e *taskError) Error() string {
 
 // ended waits until a task has ended, and returns its exit status.
 func (c *proxmox) ended(ctx context.Context, node, task string) (exit string, err error) {
-	err = until(ctx, func() (bool, error) {
+	err = until(ctx, "the end of a task", func(ctx context.Context) (string, error) {
 		var status struct{ Status, ExitStatus string }
 		if err := c.do(ctx, http.MethodGet, "nodes/"+url.PathEscape(node)+"/tasks/"+url.PathEscape(task)+"/status", &status); err != nil {
-			return false, err
+			return err.Error(), nil
 		}
 		if status.Status != "stopped" {
-			return false, errors.New("the task is still running")
+			return "the task is still running", nil
 		}
 		exit = status.ExitStatus
-		return true, nil
+		return "", nil
 	})
 	return exit, err
 }
@@ -197,22 +199,15 @@ func temporary(err error) bool {
 	return trustRemedy(err) == "" && (!errors.As(err, &failed) || failed.code >= http.StatusInternalServerError)
 }
 
-// until calls look every second, until it is done or the context ends. While look is not done, its error is kept as the reason
-// for the wait.
-func until(ctx context.Context, look func() (done bool, err error)) error {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		done, err := look()
-		if done {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-		}
-		if ctx.Err() != nil { // also if both are true: no request is sent any more
-			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
-		}
+// until looks every second, until nothing is missing or the context ends. One look may wait for a task of Proxmox VE.
+func until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
+	return probe.Wait{Look: restartTimeout}.Until(ctx, what, look)
+}
+
+// retry returns a temporary error as what is missing, and any other one as an error.
+func retry(err error) (missing string, final error) {
+	if temporary(err) {
+		return err.Error(), nil
 	}
+	return "", err
 }

@@ -169,20 +169,20 @@ const deletionTimeout = 30 * time.Second
 func (c *proxmox) awaitDeletions(ctx context.Context, storage string) error {
 	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
 	defer cancel()
-	err := until(ctx, func() (bool, error) {
+	err := until(ctx, "the deletions on "+storage, func(ctx context.Context) (string, error) {
 		var tasks []struct {
 			Type, ID string
 			EndTime  any // nil while the task runs
 		}
 		if err := c.do(ctx, http.MethodGet, "cluster/tasks", &tasks); err != nil {
-			return !temporary(err), err
+			return retry(err)
 		}
 		for _, task := range tasks {
 			if task.Type == "imgdel" && task.ID == storage && task.EndTime == nil {
-				return false, nil
+				return "an image is being deleted", nil
 			}
 		}
-		return true, nil
+		return "", nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil

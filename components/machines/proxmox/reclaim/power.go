@@ -2,7 +2,6 @@ package reclaim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -81,11 +80,13 @@ func Restart(ctx context.Context, api API, id int) error {
 	if err := pve.run(ctx, vm.node, id, http.MethodPost, action); err != nil {
 		return err
 	}
-	return until(ctx, func() (bool, error) {
-		now, err := pve.inspect(ctx, vm.node, id)
-		if err == nil && now.status != "running" {
-			err = errors.New("VM is " + now.status)
+	return until(ctx, fmt.Sprintf("VM %d", id), func(ctx context.Context) (string, error) {
+		switch now, err := pve.inspect(ctx, vm.node, id); {
+		case err != nil:
+			return err.Error(), nil
+		case now.status != "running":
+			return "it is " + now.status, nil
 		}
-		return err == nil, err
+		return "", nil
 	})
 }

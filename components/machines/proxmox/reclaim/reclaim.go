@@ -131,10 +131,14 @@ func (v VM) taken(found *machine) error {
 
 // awaitMaintenance waits until the VM was seen in maintenance mode without a Talos on its disks.
 func (v VM) awaitMaintenance(ctx context.Context, pve host, found *machine) error {
-	if err := until(ctx, func() (bool, error) {
+	err := until(ctx, "Talos's maintenance mode", func(ctx context.Context) (string, error) {
 		err := pve.inMaintenance(ctx, v.Address)
-		return err == nil || errors.Is(err, errHoldsTalos), err
-	}); err != nil {
+		if err == nil || errors.Is(err, errHoldsTalos) {
+			return "", err
+		}
+		return err.Error(), nil
+	})
+	if err != nil {
 		return v.unknown(found, err)
 	}
 	return nil
@@ -160,24 +164,24 @@ const creating = "create"
 // awaitUnlocked returns the machine with the id. It waits until no operation holds a lock on a VM: a task continues after its client has
 // ended. It returns nil if nothing has the id.
 func (v VM) awaitUnlocked(ctx context.Context, pve host) (found *machine, err error) {
-	err = until(ctx, func() (bool, error) {
+	err = until(ctx, fmt.Sprintf("VM %d", v.ID), func(ctx context.Context) (string, error) {
 		found = nil
 		guests, err := pve.locate(ctx)
 		at, exists := guests[v.ID]
 		if err != nil || !exists {
-			return true, err
+			return "", err
 		}
 		if at.container() {
 			found = &machine{container: true, node: at.Node, name: at.Name}
-			return true, nil
+			return "", nil
 		}
 		if found, err = pve.inspect(ctx, at.Node, v.ID); err != nil {
-			return !temporary(err), err
+			return retry(err)
 		}
 		if found.lock == creating || found.lock != "" && v.matches(found) {
-			return false, fmt.Errorf("VM %d on Proxmox node %s stays locked (%s); unlock or remove it by hand", v.ID, at.Node, found.lock)
+			return fmt.Sprintf("VM %d on Proxmox node %s stays locked (%s); unlock or remove it by hand", v.ID, at.Node, found.lock), nil
 		}
-		return true, nil
+		return "", nil
 	})
 	return found, err
 }
@@ -189,18 +193,22 @@ func (v VM) start(ctx context.Context, pve host, found *machine) (started bool, 
 	if found.status == "running" {
 		return false, nil
 	}
-	failed := (*taskError)(nil)
-	err = until(ctx, func() (bool, error) {
+	var failed *taskError // of the last attempt
+	err = until(ctx, fmt.Sprintf("the start of VM %d", v.ID), func(ctx context.Context) (string, error) {
+		failed = nil
 		err := pve.run(ctx, found.node, v.ID, http.MethodPost, "/status/start")
 		if started = err == nil || ctx.Err() != nil; started {
-			return true, err
+			return "", err
 		}
-		if now, again := pve.inspect(ctx, found.node, v.ID); again == nil && now.status == "running" {
-			return true, nil
+		switch now, again := pve.inspect(ctx, found.node, v.ID); {
+		case again == nil && now.status == "running":
+			return "", nil
+		case !errors.As(err, &failed):
+			return "", err
 		}
-		return !errors.As(err, &failed), err
+		return err.Error(), nil
 	})
-	if !started && errors.As(err, &failed) {
+	if err != nil && !started && failed != nil {
 		err = v.unknown(found, err)
 	}
 	return started, err
