@@ -214,17 +214,7 @@ func (t *turns) release(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
-	if err := t.engine.Failed(); err != nil {
-		return err
-	}
-	asking, cancel := context.WithTimeout(ctx, lookTimeout)
-	_, err := t.cluster.Nodes(asking)
-	cancel()
-	if err != nil {
-		t.say("the Kubernetes API does not answer, so it is not known whether a node was left cordoned: " + err.Error())
-		return nil
-	}
-	return t.engine.Release(ctx)
+	return t.engine.TryRelease(ctx)
 }
 
 // inTurn returns the hooks with which a resource of a node is updated in the node's turn. changeFor returns nil for an update without a turn.

@@ -126,7 +126,7 @@ func (j *job) do(ctx context.Context) error {
 	}
 	if plan.Empty() && len(late) == 0 {
 		j.report.Silent = seen.silent()
-		return j.release(ctx)
+		return j.engine.TryRelease(ctx)
 	}
 	if reasons := seen.problems(); len(reasons) > 0 {
 		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; fix or remove them first", errors.Join(reasons...))
@@ -161,16 +161,4 @@ func (j *job) prepare(ctx context.Context, plan versions.Plan, late []turn.Node)
 	j.Say("has to be upgraded: %s", plan)
 	j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say)
 	return err
-}
-
-// release makes the nodes schedulable that an interrupted run has left cordoned. Without an API server there is nothing to do: the run that
-// brings it back must not be stopped here.
-func (j *job) release(ctx context.Context) error {
-	asking, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if _, err := j.machines.Nodes(asking); err != nil {
-		j.Say("the Kubernetes API does not answer, so it is not known whether a node was left cordoned: %v", err)
-		return nil
-	}
-	return j.engine.Release(ctx)
 }
