@@ -16,7 +16,7 @@ import (
 
 // seal encrypts a value as kubeseal does, for a SealedSecret with a namespace and a name: a key of AES for the certificate's key, and the
 // value with that key. What is random in kubeseal is derived from the certificate here, so that the result is the same each time and a
-// second up changes nothing. So the value is no secret.
+// second run changes nothing. So the value is no secret.
 func seal(certificate, namespace, name, value string) (string, error) {
 	block, _ := pem.Decode([]byte(certificate))
 	if block == nil {
