@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
@@ -88,13 +89,44 @@ func (a arrival) open(ctx context.Context, resets bool) error {
 		"run up again", a.Node.Name, a.Node.Address, err)
 }
 
+// arrivalOf returns the arrival of a machine.
+func (r *registrar) arrivalOf(machine machines.Machine, say func(string)) arrival {
+	coming := arrival{Machine: machine, knock: talosapi.Knock, say: say}
+	if r.args.knock != nil {
+		coming.knock = r.args.knock
+	}
+	return coming
+}
+
+// awaitNew returns the hook that waits for the machines that this run has created. It comes before the step that asks all nodes what they
+// run: while no control plane answers, that step cannot tell a new cluster from one that is away.
+func (r *registrar) awaitNew(ctx *pulumi.Context, name string, made []machines.Machine, say func(string)) (*pulumi.ResourceHook, error) {
+	background := ctx.Context()
+	return ctx.RegisterResourceHook(name+"-new", func(*pulumi.ResourceHookArgs) error {
+		var coming []arrival
+		for _, machine := range made {
+			if machine.New() {
+				coming = append(coming, r.arrivalOf(machine, say))
+			}
+		}
+		return awaitAll(background, coming)
+	}, nil)
+}
+
+// awaitAll awaits machines at the same time.
+func awaitAll(ctx context.Context, coming []arrival) error {
+	problems := make([]error, len(coming))
+	var all sync.WaitGroup
+	for i, one := range coming {
+		all.Go(func() { problems[i] = one.await(ctx) })
+	}
+	all.Wait()
+	return errors.Join(problems...)
+}
+
 // awaitFirst returns the hook that waits for a machine before its first configuration. Later changes of the configuration do without:
 // whoever changes a node asks it first. A preview sends nothing.
 func (c configurer) awaitFirst(ctx *pulumi.Context, name string, of machines.Machine) (*pulumi.ResourceHook, error) {
-	background := ctx.Context()
-	coming := arrival{Machine: of, knock: talosapi.Knock, say: c.turns.say}
-	if c.args.knock != nil {
-		coming.knock = c.args.knock
-	}
+	background, coming := ctx.Context(), c.arrivalOf(of, c.turns.say)
 	return ctx.RegisterResourceHook(name+"-first", func(*pulumi.ResourceHookArgs) error { return coming.await(background) }, nil)
 }

@@ -104,6 +104,20 @@ func TestArrival_AMachineIsResetOnceThenTheRunFailsAndSaysWhatToDo(t *testing.T)
 	})
 }
 
+// The step that asks all nodes what they run comes before the first configuration. While no control plane answers, it waits in vain.
+func TestArrival_NewMachinesAreAwaitedTogetherBeforeTheStepThatAsksThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		one, other := &comingMachine{answer: hangs(1)}, &comingMachine{answer: hangs(1)}
+		require.NoError(t, awaitAll(t.Context(), []arrival{one.arrival(t), other.arrival(t)}))
+		assert.Equal(t, []int{1, 1}, []int{one.boots, other.boots})
+		assert.Less(t, time.Since(start), closedLimit+2*time.Minute, "they are reset at the same time")
+	})
+	hooks := up(t).Resource(t, "infra-upgrade").RPC.GetHooks()
+	assert.Equal(t, []string{"infra-upgrade-new"}, hooks.GetBeforeCreate())
+	assert.Equal(t, []string{"infra-upgrade-new"}, hooks.GetBeforeUpdate(), "a node that is added to a cluster that runs")
+}
+
 // A machine that an earlier run has created may be installing.
 func TestArrival_AMachineOfAnEarlierRunIsNeverReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -129,7 +129,7 @@ func (c *TalosCluster) build(ctx *pulumi.Context, r *registrar) error {
 	if err != nil {
 		return err
 	}
-	upgraded, err := r.upgrade(ctx, c.Talosconfig, schematic, made)
+	upgraded, err := r.upgrade(ctx, c.Talosconfig, schematic, made, turns)
 	if err != nil {
 		return err
 	}

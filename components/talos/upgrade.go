@@ -22,7 +22,7 @@ import (
 // starts another Kubernetes on all nodes at once. On a new cluster it does nothing. A preview shows the versions that change. It also
 // reboots the nodes that have booted before a declared time.
 func (r *registrar) upgrade(
-	ctx *pulumi.Context, talosconfig, schematic pulumi.StringOutput, made []machines.Machine,
+	ctx *pulumi.Context, talosconfig, schematic pulumi.StringOutput, made []machines.Machine, turns *turns,
 ) (pulumi.Resource, error) {
 	var after []pulumi.Resource
 	for _, machine := range made {
@@ -58,11 +58,15 @@ func (r *registrar) upgrade(
 		return probe.Encode(&spec)
 	}
 	encoded := pulumix.Apply2Err(talosconfig, schematic, encode)
+	arrived, err := r.awaitNew(ctx, r.NameOf("upgrade"), made, turns.say)
+	if err != nil {
+		return nil, err
+	}
 	return step.New(ctx, r.NameOf("upgrade"), step.Args{
 		Run: step.Run{
 			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](encoded), Timeout: spec.Longest(),
 			Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
 		},
-		Triggers: triggers,
+		Triggers: triggers, Before: arrived,
 	}, r.Component)
 }

@@ -66,6 +66,8 @@ type Args struct {
 
 	// ReplaceWith lists resources after whose replacement the probe runs again; optional.
 	ReplaceWith []pulumi.Resource
+
+	Before *pulumi.ResourceHook // runs before the probe; its error is that of the step; optional
 }
 
 // New registers a run of the probe as a child of parent. The probe runs on create and when the spec or a trigger changes, never
@@ -73,6 +75,10 @@ type Args struct {
 func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*local.Command, error) {
 	var own []pulumi.ResourceOption
 	triggers := slices.Clone(args.Triggers)
+	if args.Before != nil {
+		before := []*pulumi.ResourceHook{args.Before}
+		own = append(own, pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: before, BeforeUpdate: before}))
+	}
 	if len(args.SecretTriggers) > 0 {
 		own = append(own, pulumi.AdditionalSecretOutputs([]string{"triggers"}))
 	}
