@@ -56,7 +56,7 @@ func main() {
 }
 
 // runKubectl runs kubectl as its own main does. kubectl reads os.Args itself (for plugins and warnings), so they must
-// be as in a direct call.
+// be those of a direct call.
 func runKubectl(args []string) int {
 	os.Args = append([]string{"kubectl"}, args...)
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {

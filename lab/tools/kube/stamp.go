@@ -16,7 +16,7 @@ import (
 var gitVersion string
 
 // stampVariable is the variable of the environment that names the version which a component reports: another patch release of the same
-// minor version. The code is of the built version; each minor version is a program of its own.
+// minor version. The code stays that of the version that was built; each minor version is a program of its own.
 const stampVariable = "LAB_KUBERNETES_VERSION"
 
 // stamp makes the program report the version of the environment. A version of another minor would change which features are on, so it is

@@ -3,10 +3,11 @@
 // There is no generated schema and no bridge metadata. At start the plugin determines which of the two providers behind
 // the multiplexer serves a resource.
 //
-// It is built with one of two releases of the provider: go.mod has one that is newer than the released plugin's, older.mod an older one.
+// It is built with one of two releases of the provider, one older and one newer than that of the released plugin: go.mod has the newer one,
+// older.mod the other.
 //
 // The defaults of the virtual machine's blocks stay as upstream declares them. With them, a program that omits `cdrom`
-// or `disk.speed` sees a change at every run, which reboots the VM. The released plugin has the same schema, so a
+// or `disk.speed` sees a change at every `up`, which reboots the VM. The released plugin has the same schema, so a
 // rehearsal must show that.
 package main
 

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// perStore gives each store a client of its own, as external-secrets 2.5 and newer do. The provider of 0.20.4 has one client, with the
-// token and the vaults of the store that was used last.
+// perStore gives each store a client of its own, as external-secrets 2.5 and newer do. The provider of 0.20.4 has one client, whose token and
+// vaults are those of the store that was used last.
 type perStore struct{ esv1.Provider }
 
 // NewClient returns a client for a store.
