@@ -67,7 +67,7 @@ var parts = []part{
 	row("machine.env", `machine\.env`, NeedsReboot, always,
 		"a service keeps what it has started with, and machined what is removed: controllers/runtime/environment.go"),
 	// A volume that is encrypted for the first time, or no longer, does not match its disk, and is not opened at boot ("block dev type
-	// mismatch"): a reboot would end the node. It needs another disk, so it is left to the replacement of the node.
+	// mismatch"): a reboot would end the node. Whether they match, package live asks the node.
 	row("machine.systemDiskEncryption", `machine\.systemDiskEncryption\.\w+`, NeedsReboot, staysThere,
 		"keys change when the volume is opened: controllers/block/internal/volumes/encrypt.go"),
 	row("encryption of a volume", `\w*VolumeConfig [^.]+\.encryption`, NeedsReboot, staysThere,

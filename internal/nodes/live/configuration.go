@@ -105,6 +105,9 @@ func (c *Cluster) compare(ctx context.Context, node turn.Node, configuration str
 	if same, err := machineconfig.Same(current.Provider(), next); err == nil && same {
 		return Unchanged, "", nil
 	}
+	if part := c.misfit(ctx, node, next); part != "" {
+		return NeedsMachine, part, nil
+	}
 	needs, part, err := machineconfig.EffectOf(tag, node.Role, current.Provider(), next)
 	if err != nil {
 		return NeedsReboot, "a document that Slipway does not know", nil //nolint:nilerr // the cause may quote the configuration

@@ -27,6 +27,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/stretchr/testify/assert"
@@ -244,6 +245,49 @@ func TestCluster_AsksWhatAConfigurationWouldDo(t *testing.T) {
 	configured, err := live.Configured(t.Context(), node)
 	require.NoError(t, err)
 	assert.True(t, configured, "it asks for a client certificate")
+}
+
+// Talos takes a configuration that does not fit its disks, and cannot open them at its next boot.
+func TestCluster_KnowsAnEncryptionThatTheDisksDoNotHave(t *testing.T) {
+	const encrypted = "machine: {type: controlplane}\n---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\n" +
+		"encryption: {provider: luks2, keys: [{slot: 0, KEY}]}"
+	for _, c := range []struct {
+		name   string
+		made   *block.VolumeStatusSpec
+		key    string // of the configuration; "" for one without encryption
+		needed bool   // another machine
+	}{
+		{"no volume yet", nil, "nodeID: {}", false},
+		{"made without", &block.VolumeStatusSpec{Phase: block.VolumePhaseReady}, "nodeID: {}", true},
+		{"made without, and stays so", &block.VolumeStatusSpec{Phase: block.VolumePhaseReady}, "", false},
+		{"not known yet", &block.VolumeStatusSpec{Phase: block.VolumePhaseWaiting}, "nodeID: {}", false},
+		{"the same key", encryptedBy("nodeID"), "nodeID: {}", false},
+		{"another key", encryptedBy("nodeID"), "tpm: {}", true},
+		{"made with, and none is declared", encryptedBy("tpm"), "", true},
+	} {
+		live, node, _, talos := rigOf(t, "v1.12.7")
+		if c.made != nil {
+			status := block.NewVolumeStatus(block.NamespaceName, "STATE")
+			*status.TypedSpec() = *c.made
+			require.NoError(t, talos.resources.Create(t.Context(), status))
+		}
+		configuration := "machine: {type: controlplane, sysctls: {a: b}}"
+		if c.key != "" {
+			configuration = strings.Replace(encrypted, "KEY", c.key, 1)
+		}
+		effect, part, err := live.Effect(t.Context(), node, configuration)
+		require.NoError(t, err, c.name)
+		assert.Equal(t, c.needed, effect == NeedsMachine, "%s: %s", c.name, part)
+		if c.needed {
+			assert.Equal(t, "the encryption of STATE", part, c.name)
+		}
+	}
+}
+
+func encryptedBy(key string) *block.VolumeStatusSpec {
+	return &block.VolumeStatusSpec{
+		Phase: block.VolumePhaseReady, EncryptionProvider: block.EncryptionProviderLUKS2, ConfiguredEncryptionKeys: []string{key},
+	}
 }
 
 func TestCluster_StagesAConfigurationAndReboots(t *testing.T) {
