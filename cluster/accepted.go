@@ -33,11 +33,12 @@ func (c *Cluster) UnusedAcceptances(advice Problems) (unused Problems) {
 		if slices.ContainsFunc(advice, accepted.matches) {
 			continue
 		}
-		of := ""
-		if accepted.Of != "" {
-			of = " of " + accepted.Of
+		at := ItemPath("accepted", i)
+		if accepted.Of == "" {
+			unused = append(unused, NewProblem(at+".path", "remove the entry", "%s has no warning", accepted.Path))
+		} else {
+			unused = append(unused, NewProblem(at+".of", "correct it, or remove the entry", "%s is in no warning of %s", accepted.Of, accepted.Path))
 		}
-		unused = append(unused, NewProblem(ItemPath("accepted", i)+".path", "remove the entry", "%s has no warning%s", accepted.Path, of))
 	}
 	return unused
 }

@@ -47,5 +47,5 @@ func TestAdvice_IsSilencedByItsPathAndAPartOfItsText(t *testing.T) {
 	assert.Contains(t, advice.Error(), "proxmox.datastores.isoShared: true")
 	assert.NotContains(t, infra.Unaccepted(advice).Error(), "proxmox.datastores.isoShared: true")
 	assert.EqualError(t, infra.UnusedAcceptances(advice), "accepted[1].path: proxmox has no warning; remove the entry\n"+
-		"accepted[2].path: proxmox.datastores.isoShared has no warning of other.yaml; remove the entry")
+		"accepted[2].of: other.yaml is in no warning of proxmox.datastores.isoShared; correct it, or remove the entry")
 }

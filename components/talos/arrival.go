@@ -10,6 +10,7 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -98,14 +99,14 @@ func (r *registrar) arrivalOf(machine machines.Machine, say func(string)) arriva
 	return coming
 }
 
-// awaitNew returns the hook that waits for the machines that this run has created. It comes before the step that asks all nodes what they
-// run: while no control plane answers, that step cannot tell a new cluster from one that is away.
+// awaitNew returns the hook that waits for the control planes that this run has created. It comes before the step that asks all nodes what
+// they run: while no control plane answers, that step cannot tell a new cluster from one that is away. It does without new workers.
 func (r *registrar) awaitNew(ctx *pulumi.Context, name string, made []machines.Machine, say func(string)) (*pulumi.ResourceHook, error) {
 	background := ctx.Context()
 	return ctx.RegisterResourceHook(name+"-new", func(*pulumi.ResourceHookArgs) error {
 		var coming []arrival
 		for _, machine := range made {
-			if machine.New() {
+			if machine.Node.Role == cluster.ControlPlane && machine.New() {
 				coming = append(coming, r.arrivalOf(machine, say))
 			}
 		}

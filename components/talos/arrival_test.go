@@ -115,7 +115,7 @@ func TestArrival_NewMachinesAreAwaitedTogetherBeforeTheStepThatAsksThem(t *testi
 	})
 	hooks := up(t).Resource(t, "infra-upgrade").RPC.GetHooks()
 	assert.Equal(t, []string{"infra-upgrade-new"}, hooks.GetBeforeCreate())
-	assert.Equal(t, []string{"infra-upgrade-new"}, hooks.GetBeforeUpdate(), "a node that is added to a cluster that runs")
+	assert.Equal(t, []string{"infra-upgrade-new"}, hooks.GetBeforeUpdate(), "another run goes on after one that failed")
 }
 
 // A machine that an earlier run has created may be installing.
