@@ -103,13 +103,17 @@ func imageKind(encryption cluster.DiskEncryption) string {
 	return "nocloud-amd64"
 }
 
-// fileOf returns the file of a boot image.
+// fileOf returns the file of a boot image. One of another kind than the declared one's has a name of its own: machines may have the file of
+// an earlier image of that kind in their drives, which must not be downloaded again.
 func fileOf(image image, c *cluster.Cluster, schematic string) reclaim.Image {
-	file, host := reclaim.Image{Host: image.host, Storage: c.Proxmox.Datastores.ISO}, image.host
+	file, host, kind := reclaim.Image{Host: image.host, Storage: c.Proxmox.Datastores.ISO}, image.host, image.kind
+	if kind != imageKind(c.Talos.DiskEncryption) {
+		kind += reclaim.OtherKind
+	}
 	if c.Proxmox.Datastores.ISOShared {
 		host = ""
 	}
-	file.File = reclaim.ImageFile(schematic, c.Talos.Version, c.Identity.Name, host, image.kind)
+	file.File = reclaim.ImageFile(schematic, c.Talos.Version, c.Identity.Name, host, kind)
 	return file
 }
 

@@ -79,10 +79,10 @@ func TestImages_AreOfBothKindsWhileSomeMachinesHaveNoSecureBootYet(t *testing.T)
 	assert.Equal(t, map[string]any{
 		"infra-pve1-iso": name + "pve1-nocloud-amd64-secureboot.iso", "infra-pve2-iso": name + "pve2-nocloud-amd64-secureboot.iso",
 		"infra-pve3-iso":               name + "pve3-nocloud-amd64-secureboot.iso",
-		"infra-pve2-iso-nocloud-amd64": name + "pve2-nocloud-amd64.iso",
+		"infra-pve2-iso-nocloud-amd64": name + "pve2-nocloud-amd64-other.iso",
 	}, files(false))
 	assert.Equal(t, map[string]any{
-		"infra-iso": name + "nocloud-amd64-secureboot.iso", "infra-iso-nocloud-amd64": name + "nocloud-amd64.iso",
+		"infra-iso": name + "nocloud-amd64-secureboot.iso", "infra-iso-nocloud-amd64": name + "nocloud-amd64-other.iso",
 	}, files(true))
 }
 

@@ -22,13 +22,16 @@ func ImageFile(schematic, version, cluster, host, kind string) string {
 	return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", schematic, version, cluster, kind)
 }
 
+// OtherKind ends the name of an image whose kind is not the one of talos.diskEncryption.
+const OtherKind = "-other"
+
 // imageNames matches the names that ImageFile gives the images of a cluster, of the hosts and of none.
 func imageNames(cluster string, hosts []string) *regexp.Regexp {
 	for i := range hosts {
 		hosts[i] = regexp.QuoteMeta(hosts[i])
 	}
 	return regexp.MustCompile(`^talos-[0-9a-f]{12}-v[0-9.]+(-[a-z]+\.[0-9]+)?-` + regexp.QuoteMeta(cluster) +
-		`(-(` + strings.Join(hosts, "|") + `))?-nocloud-amd64(-secureboot)?\.iso$`)
+		`(-(` + strings.Join(hosts, "|") + `))?-nocloud-amd64(-secureboot)?(` + OtherKind + `)?\.iso$`)
 }
 
 // removeImages removes the boot images of a cluster, of all its releases and extensions so far, from all storages of the Proxmox nodes.

@@ -32,7 +32,7 @@ func TestRemove_RemovesTheImagesOfEarlierReleasesThatNoMachineHas(t *testing.T) 
 		return ImageFile(schematic, version, "infra", owner, "nocloud-amd64")
 	}
 	old, rc := image("v1.12.7", "pve1"), image("v1.13.0-rc.1", "pve1")
-	secure := ImageFile(schematic, "v1.14.1", "infra", "pve1", "nocloud-amd64-secureboot")
+	secure := ImageFile(schematic, "v1.14.1", "infra", "pve1", "nocloud-amd64-secureboot"+OtherKind)
 	kept, unnamed := image("v1.13.9", "pve1"), image("v1.11.0", "")
 	others := []string{
 		"debian.iso", image("v1.12.7", "pve2"),
