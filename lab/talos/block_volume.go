@@ -32,12 +32,8 @@ type partition struct {
 	label      string // the volume's id, e.g. u-data
 	size       uint64
 	filesystem block.FilesystemType
-	encryption block.EncryptionProviderType
-	sealed     *tpmKeys // of the TPM whose keys alone open it; nil if others do
+	encryption encryption
 }
-
-// tpmKeys is the content of a TPM's state: the keys with which Talos seals those of volumes. Each TPM has its own.
-type tpmKeys struct{ _ int }
 
 // wantedVolume is a user or raw volume that the configuration asks for.
 type wantedVolume struct {
@@ -85,10 +81,8 @@ func (b *boot) provisionVolumes(cfg config.Provider) {
 		}
 		spec.ParentLocation, spec.PartitionIndex = device, index
 		spec.Location = device + strconv.Itoa(index)
-		spec.MountLocation, spec.Filesystem, spec.EncryptionProvider = spec.Location, p.filesystem, p.encryption
-		if p.encryption != block.EncryptionProviderNone {
-			spec.MountLocation = "/dev/mapper/luks2-" + v.id
-		}
+		spec.MountLocation, spec.Filesystem = spec.Location, p.filesystem
+		p.encryption.publish(spec, v.id)
 		spec.SetSize(p.size)
 		b.res.Put(status)
 		if v.mount != "" {
@@ -147,7 +141,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	for _, key := range keys {
 		if data, ok := disks[key].Content.(*dataDisk); ok {
 			if i := slices.IndexFunc(data.partitions, func(p partition) bool { return p.label == v.id }); i >= 0 {
-				if err := b.openError(data.partitions[i]); err != nil {
+				if err := b.openPartition(&data.partitions[i]); err != nil {
 					return deviceName(key), data.partitions[i], i + 1, err
 				}
 				if !b.ready[v.id] && i == len(data.partitions)-1 {
@@ -191,10 +185,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 			data = &dataDisk{}
 			disk.Content = data
 		}
-		p = partition{label: v.id, size: size, filesystem: v.filesystem}
-		if v.encryption != nil {
-			p.encryption, p.sealed = v.encryption.Provider(), b.sealing(v.encryption)
-		}
+		p = partition{label: v.id, size: size, filesystem: v.filesystem, encryption: b.encrypted(v.encryption)}
 		data.partitions = append(data.partitions, p)
 		b.isReady(v.id)
 		return deviceName(key), p, len(data.partitions), nil
@@ -225,36 +216,6 @@ func grow(size, free uint64, declared configconfig.VolumeProvisioningConfig, byD
 	return size + free
 }
 
-// openError is Talos's error if a user or raw volume that exists could not be opened at boot. The caller holds the site's mutex.
-func (b *boot) openError(p partition) error {
-	for _, v := range wantedVolumes(b.opened) {
-		if v.id == p.label {
-			return errors.Join(mismatch(p.encryption, v.encryption), b.unsealError(p.sealed))
-		}
-	}
-	return nil
-}
-
-// sealing returns the keys of the machine's TPM, if nothing else opens a volume. The caller holds the site's mutex.
-func (b *boot) sealing(e configconfig.EncryptionConfig) *tpmKeys {
-	if e == nil || b.m.hw.TPM == nil || !slices.Equal(keysOf(e), []string{block.EncryptionKeyTPM.String()}) {
-		return nil
-	}
-	if b.m.hw.TPM.Content == nil {
-		b.m.hw.TPM.Content = &tpmKeys{}
-	}
-	keys, _ := b.m.hw.TPM.Content.(*tpmKeys)
-	return keys
-}
-
-// unsealError is Talos's error if a volume was sealed by the keys of another TPM. The caller holds the site's mutex.
-func (b *boot) unsealError(sealed *tpmKeys) error {
-	if sealed == nil || b.m.hw.TPM != nil && b.m.hw.TPM.Content == any(sealed) {
-		return nil
-	}
-	return errors.New("no handlers available to get encryption keys from: srk name does not match")
-}
-
 // freeSpace is the space that a new partition can have on a disk. On the disk that Talos is on, EPHEMERAL takes all of
 // it. The caller holds the site's mutex.
 func (b *boot) freeSpace(key string, d *vm.Disk) uint64 {
@@ -271,50 +232,33 @@ func (b *boot) freeSpace(key string, d *vm.Disk) uint64 {
 	return size - min(size, taken)
 }
 
-// encryptionError is Talos's error if the machine cannot store a volume's keys in its TPM. The caller holds the site's
-// mutex.
-func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
-	if e == nil {
-		return nil
-	}
-	for _, key := range e.Keys() {
-		tpm := key.TPM()
-		switch {
-		case tpm == nil:
-		case b.m.hw.TPM == nil:
-			return errors.New("failed to encrypt volume: error opening TPM device: stat /dev/tpm0: no such file or directory")
-		case tpm.CheckSecurebootOnEnroll() && !b.inst.secureBoot:
-			return errors.New("failed to encrypt volume: failed to enroll the TPM2 key, as SecureBoot is disabled (and checkSecurebootOnEnroll is enabled)")
-		}
-	}
-	return nil
-}
-
 // openSystemVolumes opens the volumes that the machine needs to boot; at its first boot, it makes them. It returns why one cannot be
 // opened.
 func (b *boot) openSystemVolumes(cfg config.Provider) error {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
 	if b.inst.encryption == nil {
-		b.inst.encryption, b.inst.sealed = map[string]block.EncryptionProviderType{}, map[string]*tpmKeys{}
+		b.inst.encryption = map[string]encryption{}
 	}
 	for _, name := range []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel} {
-		var encryption configconfig.EncryptionConfig
-		if v, declared := cfg.Volumes().ByName(name); declared {
-			encryption = v.Encryption()
+		var declared configconfig.EncryptionConfig
+		if v, some := cfg.Volumes().ByName(name); some {
+			declared = v.Encryption()
 		}
+		err := b.encryptionError(declared)
 		made, exists := b.inst.encryption[name]
-		err := b.encryptionError(encryption)
 		if exists {
-			err = errors.Join(err, mismatch(made, encryption), b.unsealError(b.inst.sealed[name]))
+			var wrong error
+			made, wrong = b.open(made, declared)
+			err = errors.Join(err, wrong)
 		}
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", name, err)
 		}
 		if !exists {
-			b.inst.sealed[name] = b.sealing(encryption)
+			made = b.encrypted(declared)
 		}
-		b.inst.encryption[name] = providerOf(encryption)
+		b.inst.encryption[name] = made
 	}
 	b.growEphemeral(cfg)
 	b.opened = cfg
@@ -342,41 +286,6 @@ func (b *boot) growEphemeral(cfg config.Provider) {
 	b.inst.ephemeral = min(free, cmp.Or(declared.Provisioning().MaxSize().ValueOrZero(), free))
 }
 
-// mismatch is Talos's error if a volume is not encrypted in the way in which it is to be opened.
-func mismatch(made block.EncryptionProviderType, declared configconfig.EncryptionConfig) error {
-	switch wanted := providerOf(declared); {
-	case made == wanted:
-		return nil
-	case made == block.EncryptionProviderNone:
-		return errors.New("block dev type mismatch: xfs != luks")
-	}
-	return errors.New("filesystem type mismatch: luks != xfs")
-}
-
-// providerOf is how a volume is to be encrypted.
-func providerOf(declared configconfig.EncryptionConfig) block.EncryptionProviderType {
-	if declared == nil {
-		return block.EncryptionProviderNone
-	}
-	return declared.Provider()
-}
-
-// keysOf are the kinds of a volume's keys.
-func keysOf(declared configconfig.EncryptionConfig) (kinds []string) {
-	for _, key := range declared.Keys() {
-		for kind, given := range map[block.EncryptionKeyType]bool{
-			block.EncryptionKeyStatic: key.Static() != nil, block.EncryptionKeyNodeID: key.NodeID() != nil,
-			block.EncryptionKeyKMS: key.KMS() != nil, block.EncryptionKeyTPM: key.TPM() != nil,
-		} {
-			if given && !slices.Contains(kinds, kind.String()) {
-				kinds = append(kinds, kind.String())
-			}
-		}
-	}
-	slices.Sort(kinds)
-	return kinds
-}
-
 // publishSystemVolumes publishes the partitions that the installer creates, and the mount of EPHEMERAL. Talos mounts STATE
 // only while it reads or writes there, and META never.
 func (b *boot) publishSystemVolumes(cfg config.Provider) {
@@ -387,7 +296,7 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 		}
 	}
 	b.site.mu.Lock()
-	partitions := systemPartitions(b.inst.ephemeral, b.m.hw.UEFI)
+	partitions, made := systemPartitions(b.inst.ephemeral, b.m.hw.UEFI), maps.Clone(b.inst.encryption)
 	b.site.mu.Unlock()
 	for i, v := range partitions {
 		mount, published := systemMounts[v.label]
@@ -401,10 +310,7 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 		spec.PartitionIndex = i + 1
 		spec.ParentLocation, spec.Location = device, device+strconv.Itoa(i+1)
 		spec.MountLocation, spec.Filesystem, spec.MountSpec = spec.Location, v.filesystem, mount
-		if declared, ok := cfg.Volumes().ByName(v.label); ok && declared.Encryption() != nil {
-			spec.EncryptionProvider, spec.MountLocation = declared.Encryption().Provider(), "/dev/mapper/luks2-"+v.label
-			spec.ConfiguredEncryptionKeys = keysOf(declared.Encryption())
-		}
+		made[v.label].publish(spec, v.label)
 		spec.SetSize(v.size)
 		if v.label == constants.EphemeralPartitionLabel {
 			spec.MountSpec.ProjectQuotaSupport = cfg.Machine().Features().DiskQuotaSupportEnabled()
@@ -491,7 +397,7 @@ func (b *boot) publishDiscovered() {
 			spec := part.TypedSpec()
 			spec.Type, spec.DevPath, spec.Parent, spec.ParentDevPath = "partition", device+strconv.Itoa(i+1), path.Base(device), device
 			spec.PartitionLabel, spec.PartitionIndex, spec.SectorSize, spec.IOSize = p.label, uint(i+1), 512, 512
-			if p.encryption != block.EncryptionProviderNone {
+			if p.encryption.provider != block.EncryptionProviderNone {
 				spec.Name = "luks"
 			} else if p.filesystem != block.FilesystemTypeNone {
 				spec.Name = p.filesystem.String()

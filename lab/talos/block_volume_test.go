@@ -158,13 +158,12 @@ func TestVolume_AVolumeIsMadeOnARunningNode(t *testing.T) {
 }
 
 // encrypted returns the documents that encrypt Talos's own volumes.
-func encrypted(key blockcfg.EncryptionKey) []configconfig.Document {
+func encrypted(keys ...blockcfg.EncryptionKey) []configconfig.Document {
 	var out []configconfig.Document
 	for _, name := range []string{"STATE", "EPHEMERAL"} {
 		v := blockcfg.NewVolumeConfigV1Alpha1()
 		v.MetaName = name
-		v.EncryptionSpec = blockcfg.EncryptionSpec{EncryptionProvider: block.EncryptionProviderLUKS2,
-			EncryptionKeys: []blockcfg.EncryptionKey{key}}
+		v.EncryptionSpec = blockcfg.EncryptionSpec{EncryptionProvider: block.EncryptionProviderLUKS2, EncryptionKeys: keys}
 		out = append(out, v)
 	}
 	return out

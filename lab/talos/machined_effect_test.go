@@ -177,7 +177,7 @@ func TestEffect_AStagedConfigurationIsThatOfTheNextBoot(t *testing.T) {
 
 func TestEffect_KeysOfAVolumeChangeAtBootAndAVolumeIsNotEncryptedAfterwards(t *testing.T) {
 	nodeID := blockcfg.EncryptionKey{KeyNodeID: &blockcfg.EncryptionKeyNodeID{}}
-	static := blockcfg.EncryptionKey{KeyStatic: &blockcfg.EncryptionKeyStatic{KeyData: "a"}}
+	static := blockcfg.EncryptionKey{KeySlot: 1, KeyStatic: &blockcfg.EncryptionKeyStatic{KeyData: "a"}}
 	w := newWorld(t)
 	w.runs("v1.14.1")
 	plain := w.config(configmachine.TypeControlPlane, 11)
@@ -188,8 +188,11 @@ func TestEffect_KeysOfAVolumeChangeAtBootAndAVolumeIsNotEncryptedAfterwards(t *t
 		_, err := w.admin(11).ApplyConfiguration(w.ctx, auto(w.with(plain, documents...)))
 		require.NoError(t, err)
 	}
-	apply(encrypted(static)...)
+	apply(encrypted(nodeID, static)...)
 	require.Equal(t, []string{"nodeID"}, volume(w, 11, "EPHEMERAL").ConfiguredEncryptionKeys)
+	w.reboots()
+	require.Equal(t, []string{"nodeID", "static"}, volume(w, 11, "EPHEMERAL").ConfiguredEncryptionKeys)
+	apply(encrypted(static)...)
 	w.reboots()
 	require.Equal(t, []string{"static"}, volume(w, 11, "EPHEMERAL").ConfiguredEncryptionKeys)
 	apply()
@@ -197,6 +200,23 @@ func TestEffect_KeysOfAVolumeChangeAtBootAndAVolumeIsNotEncryptedAfterwards(t *t
 	require.NoError(t, w.admin(11).Reboot(w.ctx))
 	w.eventually("it reboots for ever", func() bool {
 		return strings.Contains(w.status(11).Reason, "volume STATE: filesystem type mismatch: luks != xfs")
+	})
+}
+
+// Talos exchanges keys after one of them has opened the volume.
+func TestEffect_AVolumeDoesNotOpenIfAllItsKeysAreOthers(t *testing.T) {
+	w := newWorld(t)
+	w.runs("v1.14.1")
+	plain := w.config(configmachine.TypeControlPlane, 11)
+	w.boots(w.hardware(11), w.with(plain, encrypted(blockcfg.EncryptionKey{KeyNodeID: &blockcfg.EncryptionKeyNodeID{}})...))
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	static := blockcfg.EncryptionKey{KeyStatic: &blockcfg.EncryptionKeyStatic{KeyData: "a"}}
+	_, err := w.admin(11).ApplyConfiguration(w.ctx, auto(w.with(plain, encrypted(static)...)))
+	require.NoError(t, err, "Talos takes it")
+	require.NoError(t, w.admin(11).Reboot(w.ctx))
+	w.eventually("it reboots for ever", func() bool {
+		return strings.Contains(w.status(11).Reason, "volume STATE: error opening encrypted volume")
 	})
 }
 
