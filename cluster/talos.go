@@ -27,8 +27,8 @@ type Talos struct {
 	// Disk that Talos is installed to. It is the first disk on the VMs' SCSI bus.
 	InstallDisk string `json:"installDisk" form:"device" default:"/dev/sda" example:"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0"`
 	// Encryption of Talos's partitions STATE and EPHEMERAL, and of data disks of use `volume`. The key is derived from the
-	// machine's id (`nodeID`) or sealed in a virtual TPM (`tpm`, with SecureBoot). It takes effect when a machine is installed. To change it in
-	// a running cluster, replace one machine after the other, and declare the former value in `nodePools[].nodes[].diskEncryption` of
+	// machine's id (`nodeID`) or sealed in a virtual TPM (`tpm`, with SecureBoot). It takes effect when a machine is installed. To change it
+	// in a running cluster, replace one machine after the other, and declare the former value in `nodePools[].nodes[].diskEncryption` of
 	// those that still have it.
 	DiskEncryption DiskEncryption `json:"diskEncryption" default:"none" example:"nodeID"`
 	// The kubelet of every node.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -105,13 +106,18 @@ func (r *registrar) awaitNew(ctx *pulumi.Context, name string, made []machines.M
 	background := ctx.Context()
 	return ctx.RegisterResourceHook(name+"-new", func(*pulumi.ResourceHookArgs) error {
 		var coming []arrival
-		for _, machine := range made {
-			if machine.Node.Role == cluster.ControlPlane && machine.New() {
-				coming = append(coming, r.arrivalOf(machine, say))
-			}
+		for _, machine := range newControlPlanes(made) {
+			coming = append(coming, r.arrivalOf(machine, say))
 		}
 		return awaitAll(background, coming)
 	}, nil)
+}
+
+// newControlPlanes returns the control planes that this run has created.
+func newControlPlanes(made []machines.Machine) []machines.Machine {
+	return slices.DeleteFunc(slices.Clone(made), func(machine machines.Machine) bool {
+		return machine.Node.Role != cluster.ControlPlane || !machine.New()
+	})
 }
 
 // awaitAll awaits machines at the same time.

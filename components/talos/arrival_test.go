@@ -113,6 +113,15 @@ func TestArrival_NewMachinesAreAwaitedTogetherBeforeTheStepThatAsksThem(t *testi
 		assert.Equal(t, []int{1, 1}, []int{one.boots, other.boots})
 		assert.Less(t, time.Since(start), closedLimit+2*time.Minute, "they are reset at the same time")
 	})
+	var made []machines.Machine
+	for i, node := range allMachines(t) { // three control planes and two workers; the second is of an earlier run
+		made = append(made, machines.Machine{Node: node, New: func() bool { return i != 1 }})
+	}
+	var awaited []string
+	for _, machine := range newControlPlanes(made) {
+		awaited = append(awaited, machine.Node.Name)
+	}
+	assert.Equal(t, []string{"infra-cp-1", "infra-cp-3"}, awaited, "a worker that does not answer keeps up nobody else")
 	hooks := up(t).Resource(t, "infra-upgrade").RPC.GetHooks()
 	assert.Equal(t, []string{"infra-upgrade-new"}, hooks.GetBeforeCreate())
 	assert.Equal(t, []string{"infra-upgrade-new"}, hooks.GetBeforeUpdate(), "another run goes on after one that failed")

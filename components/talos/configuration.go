@@ -122,8 +122,14 @@ func (c configurer) configuration(ctx *pulumi.Context, node cluster.Machine) (pu
 		return pulumi.StringOutput{}, err
 	}
 	// The user's patches come last, so that they override all others.
-	installer := c.installer(c.schematic, node.DiskEncryption)
-	patches := pulumi.StringArray{pulumi.String(rendered[0]), installer.ApplyT(machineconfig.InstallerImage).(pulumi.StringOutput)}
+	installer := c.schematic.ApplyT(func(id string) (string, error) {
+		image, err := installerImage(c.Talos, node, id)
+		if err != nil {
+			return "", err
+		}
+		return machineconfig.InstallerImage(image)
+	}).(pulumi.StringOutput)
+	patches := pulumi.StringArray{pulumi.String(rendered[0]), installer}
 	if node.Role == cluster.ControlPlane {
 		patches = append(patches, c.manifests()...)
 	}

@@ -2,7 +2,9 @@ package talos
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/imagefactory"
@@ -43,16 +45,11 @@ func schematicYAML(extensions []string) (string, error) {
 	return string(text), err
 }
 
-// installer returns the image that Talos is installed and upgraded from, on machines with such an encryption of their disks.
-func (r *registrar) installer(schematic pulumi.StringOutput, encryption cluster.DiskEncryption) pulumi.StringOutput {
-	return schematic.ApplyT(func(id string) (string, error) { return installerImage(r.Talos, encryption, id) }).(pulumi.StringOutput)
-}
-
-// installers returns the images that Talos is upgraded from, by the names of the machines.
+// installers returns the images that Talos is installed and upgraded from, by the names of the machines that are not left out.
 func (r *registrar) installers(schematic string) (map[string]string, error) {
 	images := map[string]string{}
 	for _, node := range r.Serving(r.Machines()) {
-		image, err := installerImage(r.Talos, node.DiskEncryption, schematic)
+		image, err := installerImage(r.Talos, node, schematic)
 		if err != nil {
 			return nil, err
 		}
@@ -61,24 +58,26 @@ func (r *registrar) installers(schematic string) (map[string]string, error) {
 	return images, nil
 }
 
-// onlyInstaller returns the one image that Talos is installed and upgraded from; "" if machines need different ones.
+// onlyInstaller returns the one image that Talos is upgraded from; "" if machines need different ones.
 func (r *registrar) onlyInstaller(schematic pulumi.StringOutput) pulumi.StringOutput {
-	for _, node := range r.Machines() {
-		if node.DiskEncryption.SecureBoot() != r.Talos.DiskEncryption.SecureBoot() {
-			return pulumi.String("").ToStringOutput()
+	return schematic.ApplyT(func(id string) (string, error) {
+		images, err := r.installers(id)
+		all := slices.Compact(slices.Sorted(maps.Values(images)))
+		if err != nil || len(all) != 1 {
+			return "", err
 		}
-	}
-	return r.installer(schematic, r.Talos.DiskEncryption)
+		return all[0], nil
+	}).(pulumi.StringOutput)
 }
 
-// installerImage returns the image that Talos installs itself from. It has the same extensions as the boot image.
-func installerImage(talos cluster.Talos, encryption cluster.DiskEncryption, schematic string) (string, error) {
+// installerImage returns the image that Talos installs itself from on a machine. It has the same extensions as the boot image.
+func installerImage(talos cluster.Talos, node cluster.Machine, schematic string) (string, error) {
 	factory, err := url.Parse(talos.Factory)
 	if err != nil {
 		return "", err
 	}
 	kind := "nocloud-installer"
-	if encryption.SecureBoot() {
+	if node.DiskEncryption.SecureBoot() {
 		kind += "-secureboot"
 	}
 	return fmt.Sprintf("%s/%s/%s:%s", factory.Host, kind, schematic, talos.Version), nil

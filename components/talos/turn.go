@@ -217,7 +217,7 @@ func (t *turns) release(ctx context.Context) error {
 	return t.engine.TryRelease(ctx)
 }
 
-// inTurn returns the hooks with which a resource of a node is updated in the node's turn. changeFor returns nil for an update without a turn.
+// inTurn returns the hooks with which a resource of a node is updated in the node's turn. changeFor returns nil for one without a turn.
 // first are hooks that come before the turn: an error in a hook after its begin would leave the turn open.
 func (t *turns) inTurn(
 	ctx *pulumi.Context, name string, node cluster.Machine, changeFor func(*pulumi.ResourceHookArgs) nodeChange, first ...*pulumi.ResourceHook,

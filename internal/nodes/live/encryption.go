@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// misfit returns the encryption of a configuration that the disks of a node do not have, without a value; "" if all fit, or nothing is known
-// of them. Talos takes such a configuration, and does not open the disks at its next boot ("block dev type mismatch").
+// misfit names an encryption of a configuration that the disks of a node do not have; "" if all fit, or nothing is known of them. Talos
+// takes such a configuration, and does not open the disks at its next boot ("block dev type mismatch"). The status of a volume has what it
+// was opened with: HandleEncryptionWithHandler in controllers/block/internal/volumes/encrypt.go, the same in Talos 1.12 to 1.14.
 func (c *Cluster) misfit(ctx context.Context, node turn.Node, next talosconfig.Provider) string {
 	for id, wanted := range encryptions(next) {
 		found, err := safe.StateGetByID[*block.VolumeStatus](ctx, c.talos[node.Address].COSI, id)
@@ -24,7 +25,7 @@ func (c *Cluster) misfit(ctx context.Context, node turn.Node, next talosconfig.P
 		made := found.TypedSpec()
 		switch encrypted := made.EncryptionProvider != block.EncryptionProviderNone; {
 		case encrypted != (wanted != nil), encrypted && !opens(wanted, made.ConfiguredEncryptionKeys):
-			return "the encryption of " + id
+			return "talos.diskEncryption, with the volume " + id + ","
 		}
 	}
 	return ""

@@ -279,7 +279,7 @@ func TestCluster_KnowsAnEncryptionThatTheDisksDoNotHave(t *testing.T) {
 		require.NoError(t, err, c.name)
 		assert.Equal(t, c.needed, effect == NeedsMachine, "%s: %s", c.name, part)
 		if c.needed {
-			assert.Equal(t, "the encryption of STATE", part, c.name)
+			assert.Equal(t, "talos.diskEncryption, with the volume STATE,", part, c.name)
 		}
 	}
 }

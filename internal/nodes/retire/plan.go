@@ -120,8 +120,8 @@ func (m Machine) identityProblem(declared turn.Node) error {
 		return fmt.Errorf("nodePools[].nodes[].vmId: %s is the VM %d, and %d is declared; declare "+remedy,
 			declared.Name, m.VM, declared.VM, strconv.Itoa(m.VM))
 	case m.DiskEncryption != "" && declared.DiskEncryption != "" && m.DiskEncryption != declared.DiskEncryption:
-		return fmt.Errorf("nodePools[].nodes[].diskEncryption: the disks of %s were made with %s, and %s is declared, with which Talos would not "+
-			"boot from them any more; declare "+remedy, declared.Name, m.DiskEncryption, declared.DiskEncryption, m.DiskEncryption)
+		return fmt.Errorf("nodePools[].nodes[].diskEncryption: the disks of %s were made with %s, and %s is declared, with which Talos would "+
+			"not boot from them any more; declare "+remedy, declared.Name, m.DiskEncryption, declared.DiskEncryption, m.DiskEncryption)
 	}
 	return nil
 }

@@ -103,8 +103,8 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	return report, err
 }
 
-// refuseMoved refuses another address, VM or encryption of a node that stays if the cluster runs: if a control plane runs etcd, at the address that it
-// had. What has never come up may be corrected.
+// refuseMoved refuses another address, VM or disk encryption of a node that stays if the cluster runs: if a control plane runs etcd, at the
+// address that it had. What has never come up may be corrected; whether its disks fit an encryption, each node is asked later.
 func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progress, connect dial) error {
 	if plan.Moved == nil {
 		return nil

@@ -48,7 +48,8 @@ func (s *Spec) Validate() error {
 func (s *Spec) checkInstallers() error {
 	var problems []error
 	for _, node := range s.Nodes {
-		problems = append(problems, probe.Required("installers."+node.Name, s.Installers[node.Name], "give the image that Talos is installed from"))
+		image := s.Installers[node.Name]
+		problems = append(problems, probe.Required("installers."+node.Name, image, "give the image that Talos is installed from"))
 	}
 	return errors.Join(problems...)
 }

@@ -86,7 +86,7 @@ func Rook(dir, source, version string) (string, error) {
 	return chartutil.Save(rook, dir)
 }
 
-// Pack packages the lab's own chart of that name, a folder of this package, into dir, with additional files, and returns the archive's path.
+// Pack packages the lab's own chart of that name, a folder of this package, into dir, with additional files. It returns the archive's path.
 func Pack(name, dir string, files ...*loader.BufferedFile) (string, error) {
 	err := fs.WalkDir(sources, name, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
