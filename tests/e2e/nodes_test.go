@@ -37,6 +37,20 @@ func TestLifecycle_NodesComeAndGoUnderLoad(t *testing.T) {
 	})
 }
 
+// TestLifecycle_TheOnlyControlPlaneIsResetIfItsFirstBootHangs creates a cluster of one machine. While that hangs, no control plane answers
+// the step that asks all nodes what they run.
+func TestLifecycle_TheOnlyControlPlaneIsResetIfItsFirstBootHangs(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "hangs", func(s settings) {
+		s.withoutProviders()
+		oneNode(s)
+		s.set("gitops", map[string]any{"enabled": false})
+	})
+	l.must("fault", "boot-hangs", "infra-cp-1")
+	require.Contains(t, l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra"), "so its boot hangs; resetting the machine")
+	require.Len(t, l.tasks("qmreset"), 1)
+}
+
 // adds declares one more node in a pool.
 func (l *lab) adds(pool int, name string, number int, host string) {
 	l.t.Helper()
