@@ -35,8 +35,8 @@ func (b *boot) encrypted(declared configconfig.EncryptionConfig) encryption {
 	return encryption{provider: declared.Provider(), keys: keysOf(declared), sealed: b.sealing(declared)}
 }
 
-// open opens a volume as it is declared, and returns its encryption with the declared keys; Talos's error if none of them opens it. The caller
-// holds the site's mutex.
+// open opens a volume as it is declared, and returns its encryption with the declared keys; Talos's error if none of them opens it. The
+// caller holds the site's mutex.
 func (b *boot) open(made encryption, declared configconfig.EncryptionConfig) (encryption, error) {
 	if err := errors.Join(mismatch(made.provider, declared), b.unsealError(made.sealed)); err != nil || declared == nil {
 		return made, err
@@ -93,7 +93,8 @@ func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
 		case b.m.hw.TPM == nil:
 			return errors.New("failed to encrypt volume: error opening TPM device: stat /dev/tpm0: no such file or directory")
 		case tpm.CheckSecurebootOnEnroll() && !b.inst.secureBoot:
-			return errors.New("failed to encrypt volume: failed to enroll the TPM2 key, as SecureBoot is disabled (and checkSecurebootOnEnroll is enabled)")
+			return errors.New("failed to encrypt volume: failed to enroll the TPM2 key, as SecureBoot is disabled " +
+				"(and checkSecurebootOnEnroll is enabled)")
 		}
 	}
 	return nil
