@@ -74,7 +74,7 @@ func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {
 	assert.Len(t, plan.Leave, len(all)-4)
 	fewer := declaring(append(all[:1:1], all[3:]...))
 	_, err = retirement(outputs(all), fewer, false)
-	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
+	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one run removes or replaces one of them at most")
 	fewer.Recovers = true
 	_, err = retirement(outputs(all), fewer, false)
 	require.NoError(t, err, "the probe decides, which sees whether the cluster is lost")
@@ -102,7 +102,7 @@ func TestRetirement_OfAPreviewComparesWithTheDeclarationOfTheLastRunIfItsOutputI
 	assert.Equal(t, []string{"infra-cp-2"}, plan.Replaced)
 	after[2].Generation = 2
 	_, err = retirement(change, declaring(after), true)
-	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
+	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one run removes or replaces one of them at most")
 	plan, err = retirement(change, declaring(after), false)
 	require.NoError(t, err)
 	assert.Empty(t, plan.Replaced, "an up always has the output")

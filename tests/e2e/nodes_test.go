@@ -185,7 +185,7 @@ func nodesReplaced(l *lab) {
 	before := l.field("nodes", uids)
 	l.generation(0, "infra-cp-2", 2)
 	l.generation(0, "infra-cp-3", 2)
-	l.fails("infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
+	l.fails("infra-cp-2, infra-cp-3 are control planes, and one run removes or replaces one of them at most")
 	l.generation(0, "infra-cp-3", 1)
 	l.generation(1, "infra-worker-2", 2)
 	l.encryptsDisks("nodeID", func(string) bool { return false })
@@ -239,7 +239,7 @@ func controlPlanesAdded(l *lab) {
 func controlPlanesRemoved(l *lab) {
 	l.removes(0, "infra-cp-5")
 	l.removes(0, "infra-cp-6")
-	l.fails("infra-cp-5, infra-cp-6 are control planes, and one up removes or replaces one of them at most")
+	l.fails("infra-cp-5, infra-cp-6 are control planes, and one run removes or replaces one of them at most")
 	require.Len(l.t, l.etcdMembers(), 5)
 	l.adds(0, "infra-cp-5", 15, "pve5")
 	l.declare("lifecycle", map[string]any{"allowEvenControlPlanes": true})

@@ -84,7 +84,7 @@ func TestPreview_ShowsWhatAChangeDoes(t *testing.T) {
 		assert.Contains(t, dangers, "by the state, `VirtualMachine talos-infra-cp-2-vm` is replaced: what exists is deleted.")
 		assert.NotContains(t, dangers, "It is protected", "up replaces it")
 		r = p.of(t, false, func(s settings) { s.node("infra-cp-2")["generation"], s.node("infra-cp-3")["generation"] = 2, 2 })
-		assert.Contains(t, r.markdown, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
+		assert.Contains(t, r.markdown, "infra-cp-2, infra-cp-3 are control planes, and one run removes or replaces one of them at most")
 	})
 	t.Run("WhatTheBaseHasNotBroughtUpStandsApart", func(t *testing.T) {
 		editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), moreMemory)

@@ -64,7 +64,7 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 		for _, other := range spec.Nodes {
 			if other.Address == node.Address && other.Name != node.Name {
 				problems = append(problems, fmt.Errorf("nodePools: %s has the address %s of %s, which is not declared any more; "+
-					"remove that one first, and declare the new one in the next up", other.Name, other.Address, node.Name))
+					"remove that one first, and declare the new one in the next run", other.Name, other.Address, node.Name))
 			}
 		}
 	}
@@ -138,8 +138,8 @@ func (p Plan) workersProblem(spec *Spec) error {
 	if len(replaced) <= most {
 		return nil
 	}
-	return fmt.Errorf("nodePools[].nodes[].generation: the workers %s are to be replaced, and one up replaces %d at most "+
-		"(lifecycle.maxUnavailable); declare the others' generation in the next up", turn.Names(replaced), most)
+	return fmt.Errorf("nodePools[].nodes[].generation: the workers %s are to be replaced, and one run replaces %d at most "+
+		"(lifecycle.maxUnavailable); declare the others' generation in the next run", turn.Names(replaced), most)
 }
 
 // controlPlanesProblem returns why the control planes that leave must not leave. Those that left a lost cluster are gone already.
@@ -155,8 +155,8 @@ func (p Plan) controlPlanesProblem(former Record) error {
 		return fmt.Errorf("nodePools: none of the control planes that run is declared any more (%s), and the state of the cluster would be "+
 			"lost; keep one until others have joined", turn.Names(leave))
 	case len(leave) > 1:
-		return fmt.Errorf("nodePools: %s are control planes, and one up removes or replaces one of them at most; declare the others as "+
-			"before, and go on with them one after the other, each in an up of its own", turn.Names(leave))
+		return fmt.Errorf("nodePools: %s are control planes, and one run removes or replaces one of them at most; declare the others as "+
+			"before, and go on with them one after the other, each in a run of its own", turn.Names(leave))
 	}
 	return nil
 }

@@ -141,24 +141,24 @@ func TestPlan_IsEmptyWithoutANodeThatLeft(t *testing.T) {
 
 func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
 	for want, test := range map[string]struct{ former, declared []turn.Node }{
-		"nodePools: cp-4, cp-5 are control planes, and one up removes or replaces one of them at most; declare the others as before, " +
-			"and go on with them one after the other, each in an up of its own": {
+		"nodePools: cp-4, cp-5 are control planes, and one run removes or replaces one of them at most; declare the others as before, " +
+			"and go on with them one after the other, each in a run of its own": {
 			nodes("cp-1", "cp-2", "cp-3", "cp-4", "cp-5"), nodes("cp-1", "cp-2", "cp-3")},
 		"nodePools: none of the control planes that run is declared any more (cp-1), and the state of the cluster would be lost; keep one " +
 			"until others have joined": {nodes("cp-1", "worker-1"), nodes("cp-2", "worker-1")},
 		"nodePools: worker-9 has the address 10.19.2.159 of worker-1, which is not declared any more; remove that one first, and " +
-			"declare the new one in the next up": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), turn.Node{
+			"declare the new one in the next run": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), turn.Node{
 			Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-1"), Generation: 1})},
 		"nodePools: cp-2 was a controlplane and is declared as a worker now; Talos does not change the role of a machine: remove the node, " +
 			"and then add one with another name": {nodes("cp-1", "cp-2"), append(nodes("cp-1"), turn.Node{
 			Name: "cp-2", Role: cluster.Worker, Address: talosapitest.AddressOf("cp-2"), Generation: 1})},
-		"nodePools: cp-1, cp-3 are control planes, and one up removes or replaces one of them at most; declare the others as before, and go on " +
-			"with them one after the other, each in an up of its own": {nodes("cp-1", "cp-2", "cp-3"), again(nodes("cp-1", "cp-2"), 2, "cp-1")},
+		"nodePools: cp-1, cp-3 are control planes, and one run removes or replaces one of them at most; declare the others as before, and go on " +
+			"with them one after the other, each in a run of its own": {nodes("cp-1", "cp-2", "cp-3"), again(nodes("cp-1", "cp-2"), 2, "cp-1")},
 		"nodePools[].nodes[].generation: cp-1 would leave no control plane, and the state of the cluster would be lost; add others first, and " +
 			"let them join, or see the restore of a lost cluster in docs/recovery.md": {
 			nodes("cp-1", "worker-1"), again(nodes("cp-1", "worker-1"), 2, "cp-1")},
-		"nodePools[].nodes[].generation: the workers worker-1, worker-2 are to be replaced, and one up replaces 1 at most " +
-			"(lifecycle.maxUnavailable); declare the others' generation in the next up": {
+		"nodePools[].nodes[].generation: the workers worker-1, worker-2 are to be replaced, and one run replaces 1 at most " +
+			"(lifecycle.maxUnavailable); declare the others' generation in the next run": {
 			nodes("cp-1", "worker-1", "worker-2"), again(nodes("cp-1", "worker-1", "worker-2"), 2, "worker-1", "worker-2")},
 		"nodePools[].nodes[].generation: the machine of worker-1 is of generation 3, and 2 is declared; declare 3 to keep it, or 4 to " +
 			"replace it": {again(nodes("cp-1", "worker-1"), 3, "worker-1"), again(nodes("cp-1", "worker-1"), 2, "worker-1")},

@@ -267,7 +267,7 @@ func TestRun_OfKubernetesIssuesNothingWhileAPodHasReadTheFormerCAAlone(t *testin
 	p.stuck = true
 	_, _, err := rotated(t, s, p)
 	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: pod c may not trust both CAs); all nodes still "+
-		"accept each other, and the next up goes on")
+		"accept each other, and the next run goes on")
 	assert.NotContains(t, p.changes(), "2+1")
 
 	p = withPods(t, s)

@@ -112,7 +112,7 @@ func (j *job) do(ctx context.Context) error {
 	if j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say); err != nil {
 		return fmt.Errorf("this run has changed nothing: %w", err)
 	}
-	const goesOn = "all nodes still accept each other, and the next up goes on"
+	const goesOn = "all nodes still accept each other, and the next run goes on"
 	for _, pass := range []Pass{Accept, Issue, Drop} {
 		before := func() error { return j.ca.beforePass(ctx, pass, nodes) }
 		if j.Of == Kubernetes && pass != Accept { // it restarts pods

@@ -41,7 +41,7 @@ func (c Cilium) Problem(running []string) error {
 		return fmt.Errorf("%s: %s is older than %s, which runs; roll back by hand, as Cilium's upgrade guide describes, and then declare what "+
 			"runs, or declare %[3]s or a later one", path, c.Version, plain(highest))
 	case skip > 1:
-		return fmt.Errorf("%s: %s skips minor releases after %s, which runs; declare one minor release after the other, each in an up of its own",
+		return fmt.Errorf("%s: %s skips minor releases after %s, which runs; declare one minor release after the other, each in a run of its own",
 			path, c.Version, plain(lowest))
 	}
 	return nil

@@ -13,7 +13,7 @@ func TestCilium_RefusesWhatSkipsAMinorReleaseOrGoesDown(t *testing.T) {
 		running  []string
 	}{
 		"cilium.version: 1.19.0 skips minor releases after 1.17.12, which runs; declare one minor release after the other, " +
-			"each in an up of its own": {
+			"each in a run of its own": {
 			Cilium{Version: "1.19.0"}, []string{"v1.18.7", "v1.17.12"}},
 		"cilium.version: 1.18.6 is older than 1.18.7, which runs; roll back by hand, as Cilium's upgrade guide describes, and then declare " +
 			"what runs, or declare 1.18.7 or a later one": {Cilium{Version: "1.18.6"}, []string{"v1.18.7"}},
