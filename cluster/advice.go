@@ -20,6 +20,7 @@ func (c *Cluster) Advice(day time.Time) Problems {
 	c.adviseStorageVault(&findings)
 	c.adviseStorageMachines(&findings)
 	c.adviseSnapshotBucket(&findings)
+	c.adviseMaintenance(&findings)
 	if c.Proxmox.Datastores.ISOShared && c.Proxmox.Datastores.ISO == "local" && len(c.Proxmox.Nodes) > 1 {
 		findings.Found("proxmox.datastores.isoShared", "remove it, or name the shared storage in proxmox.datastores.iso",
 			"true, and the storage local is a folder of each Proxmox node, unless somebody has changed that")

@@ -80,12 +80,16 @@ type Node struct {
 	// Patches to this machine's configuration, after all of `talos.patches`; see there.
 	Patches []Patch `json:"patches" example:"[{machine: {sysctls: {vm.nr_hugepages: \"1024\"}}}]"`
 
-	pinned  bool // Host was declared
-	counted bool // the machine is of a pool with firstAddress
+	pinned  bool   // Host was declared
+	home    string // the Proxmox node without proxmox.maintenance
+	counted bool   // the machine is of a pool with firstAddress
 }
 
 // Pinned reports whether the stack file names the machine's Proxmox node. Otherwise, the node follows from the machine's position.
 func (n Node) Pinned() bool { return n.pinned }
+
+// Home returns the Proxmox node that the machine runs on unless maintenance keeps it away.
+func (n Node) Home() string { return n.home }
 
 // DataDisk is a disk of each machine of a pool, beside the system disk.
 type DataDisk struct {
@@ -241,7 +245,7 @@ func (c poolCheck) dataDisks(path string, disks []DataDisk) {
 func (c poolCheck) node(path func(key string) string, node Node) {
 	c.taken.take("node", path("name"), node.Name, c.Findings)
 	if node.pinned { // otherwise it is one of the pool's hosts, which are checked with the pool
-		c.host(path("host"), node.Host)
+		c.host(path("host"), node.home)
 	}
 	if node.VMID != 0 {
 		c.taken.take("VM id", path("vmId"), strconv.Itoa(node.VMID), c.Findings)

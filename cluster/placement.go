@@ -10,25 +10,56 @@ import (
 // counted round. So a machine that is pinned, or added at the end of a pool, moves no other worker. If possible, no two control planes
 // share a host: a control plane gives its preferred host to another one with less choice.
 func (c *Cluster) place() {
+	c.assign(func(pool *NodePool, node *Node) ([]string, bool) {
+		if node.pinned = node.Host != ""; node.pinned {
+			return []string{node.Host}, true
+		}
+		return pool.Hosts, false
+	})
+	for p := range c.NodePools {
+		for n := range c.NodePools[p].Nodes {
+			node := &c.NodePools[p].Nodes[n]
+			node.home = node.Host
+		}
+	}
+	c.empty()
+}
+
+// empty takes each machine from a Proxmox node under maintenance to another host of its pool, and no other machine anywhere. The machines of
+// a pool take these hosts in turn, and control planes keep apart as in place.
+func (c *Cluster) empty() {
+	if len(c.Proxmox.Maintenance) == 0 {
+		return
+	}
+	c.assign(func(pool *NodePool, node *Node) ([]string, bool) {
+		if slices.Contains(c.Proxmox.Maintenance, node.home) {
+			return c.inService(pool.Hosts), false
+		}
+		return []string{node.home}, true
+	})
+}
+
+// inService returns the hosts that are not under maintenance.
+func (c *Cluster) inService(hosts []string) []string {
+	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return slices.Contains(c.Proxmox.Maintenance, host) })
+}
+
+// assign sets the Proxmox node of every machine, to one of those that a function allows it. A machine with a fixed one has no choice, and
+// others give way to it; one that is allowed none keeps what it has, and is reported.
+func (c *Cluster) assign(allowed func(*NodePool, *Node) (hosts []string, fixed bool)) {
 	var controlPlanes []*assignment
 	for p := range c.NodePools {
 		pool := &c.NodePools[p]
 		for n := range pool.Nodes {
-			node := &pool.Nodes[n]
-			node.pinned = node.Host != ""
-			one := assignment{node: node, hosts: pool.Hosts}
-			switch {
-			case node.pinned:
-				one.hosts = []string{node.Host}
-			case len(pool.Hosts) == 0:
-				continue // no Proxmox nodes are declared, which is reported
-			default:
-				one.turn = n % len(pool.Hosts)
+			one := assignment{node: &pool.Nodes[n]}
+			if one.hosts, one.fixed = allowed(pool, one.node); len(one.hosts) == 0 {
+				continue
 			}
+			one.turn = n % len(one.hosts)
 			if pool.Role == ControlPlane {
 				controlPlanes = append(controlPlanes, &one)
 			} else {
-				node.Host = one.preferred()
+				one.node.Host = one.preferred()
 			}
 		}
 	}
@@ -40,6 +71,7 @@ type assignment struct {
 	node  *Node
 	hosts []string // that it may run on
 	turn  int      // index of the preferred one; the others follow, counted round
+	fixed bool     // there is no choice
 }
 
 func (a *assignment) preferred() string { return a.hosts[a.turn] }
@@ -53,16 +85,16 @@ func (a *assignment) candidates(yield func(string) bool) {
 	}
 }
 
-// spread assigns hosts to control planes so that as many as possible have a host for themselves: first the pinned ones, then those
+// spread assigns hosts to control planes so that as many as possible have a host for themselves: first the fixed ones, then those
 // whose preferred host is free, then the others. It finds a maximum bipartite matching with augmenting paths: if all candidates
 // are taken, it tries to move a control plane from one of them.
 func spread(controlPlanes []*assignment) {
 	taken := map[string]*assignment{}
 	var others, crowded []*assignment
-	for _, pinned := range []bool{true, false} {
+	for _, fixed := range []bool{true, false} {
 		for _, one := range controlPlanes {
 			switch host := one.preferred(); {
-			case one.node.pinned != pinned:
+			case one.fixed != fixed:
 			case taken[host] == nil:
 				taken[host] = one
 			default:
@@ -104,8 +136,10 @@ func (a *assignment) take(taken map[string]*assignment, asked map[string]bool) b
 	return false
 }
 
-// checkPlacement checks that no two control planes are on one host, unless that is allowed.
+// checkPlacement checks that machines can leave the Proxmox nodes under maintenance, and that no two control planes are at home on one host,
+// unless that is allowed.
 func (c *Cluster) checkPlacement(findings *Findings) {
+	c.checkMaintenance(findings)
 	if c.Proxmox.AllowControlPlanesOnOneHost {
 		return
 	}
@@ -117,17 +151,17 @@ func (c *Cluster) checkPlacement(findings *Findings) {
 		}
 		hosts = append(hosts, pool.Hosts...)
 		for j, node := range pool.Nodes {
-			other, taken := first[node.Host]
+			other, taken := first[node.home]
 			switch {
-			case node.Host == "":
+			case node.home == "":
 			case !taken:
-				first[node.Host] = node
+				first[node.home] = node
 			case node.pinned && other.pinned:
 				findings.Found(fmt.Sprintf("nodePools[%d].nodes[%d].host", i, j),
 					"pin it to another, leave it out, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
-					"%s runs the control plane %s, and its failure would take both", node.Host, other.Name)
+					"%s runs the control plane %s, and its failure would take both", node.home, other.Name)
 			default:
-				crowded = append(crowded, fmt.Sprintf("%s and %s on %s", other.Name, node.Name, node.Host))
+				crowded = append(crowded, fmt.Sprintf("%s and %s on %s", other.Name, node.Name, node.home))
 			}
 		}
 	}
@@ -137,5 +171,40 @@ func (c *Cluster) checkPlacement(findings *Findings) {
 		findings.Found("nodePools", "add a host to proxmox.nodes, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
 			"%d control planes cannot each have a host of %s for themselves, whose failure would take two: %s",
 			len(c.ControlPlanes()), strings.Join(hosts, ", "), strings.Join(crowded, ", "))
+	}
+}
+
+// checkMaintenance checks that each machine on a Proxmox node under maintenance has another to go to.
+func (c *Cluster) checkMaintenance(findings *Findings) {
+	for i, host := range c.Proxmox.Maintenance {
+		if host != "" && len(c.Proxmox.Nodes) > 0 && !slices.Contains(c.Proxmox.Nodes, host) {
+			findings.Found(ItemPath("proxmox.maintenance", i), OneOf(host, c.Proxmox.Nodes), "%s is not among proxmox.nodes", host)
+		}
+	}
+	for _, pool := range c.NodePools {
+		for _, node := range pool.Nodes {
+			if len(pool.Hosts) > 0 && slices.Contains(c.Proxmox.Maintenance, node.Host) {
+				findings.Found("proxmox.maintenance", "leave a Proxmox node of the pool in service, or add one to its hosts",
+					"leaves no Proxmox node for %s: the pool %s may run on %s only", node.Name, pool.Name, strings.Join(pool.Hosts, ", "))
+				break
+			}
+		}
+	}
+}
+
+// adviseMaintenance warns of control planes that share a host because of maintenance.
+func (c *Cluster) adviseMaintenance(findings *Findings) {
+	if c.Proxmox.AllowControlPlanesOnOneHost || len(c.Proxmox.Maintenance) == 0 {
+		return
+	}
+	names := map[string][]string{}
+	for _, node := range c.ControlPlanes() {
+		names[node.Host] = append(names[node.Host], node.Name)
+	}
+	for _, host := range sorted(names) {
+		if len(names[host]) > 1 {
+			findings.Found("proxmox.maintenance", "remove it as soon as the maintenance is over",
+				"puts %s on %s, whose failure would take them all", strings.Join(names[host], " and "), host)
+		}
 	}
 }

@@ -98,3 +98,64 @@ func TestPlace_NeedsMemoryInProportionToTheMachinesAndHosts(t *testing.T) {
 		assert.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(8), "megabytes for %s", role)
 	}
 }
+
+// emptied returns the hosts of the pools' machines while some hosts are under maintenance, and the cluster.
+func emptied(maintenance []string, pools ...NodePool) ([]string, *Cluster) {
+	c := &Cluster{NodePools: pools}
+	c.Proxmox.Maintenance = maintenance
+	c.place()
+	var hosts []string
+	for _, machine := range c.Machines() {
+		hosts = append(hosts, machine.Host)
+	}
+	return hosts, c
+}
+
+func TestMaintenance_MovesTheMachinesOfItsHostsAndNoOther(t *testing.T) {
+	three := []string{"a", "b", "c"}
+	pools := func(pins ...string) []NodePool {
+		return []NodePool{
+			{Role: ControlPlane, Hosts: three, Nodes: machines("", "", "")},
+			{Role: Worker, Hosts: three, Nodes: machines(append([]string{"", "", "", ""}, pins...)...)},
+		}
+	}
+	home, _ := emptied(nil, pools("b")...)
+	assert.Equal(t, []string{"a", "b", "c", "a", "b", "c", "a", "b"}, home)
+	away, c := emptied([]string{"b"}, pools("b")...)
+	assert.Equal(t, []string{"a", "c", "c", "a", "c", "c", "a", "a"}, away, "a pinned machine leaves, too")
+	for i, machine := range c.Machines() {
+		assert.Equal(t, home[i], machine.Home())
+	}
+	grown, _ := emptied([]string{"b"}, pools("b", "", "")...)
+	assert.Equal(t, away, grown[:len(away)], "a machine that is added at the end moves no other")
+}
+
+func TestMaintenance_KeepsControlPlanesApartIfPossible(t *testing.T) {
+	four := []string{"a", "b", "c", "d"}
+	pool := NodePool{Role: ControlPlane, Hosts: four, Nodes: machines("", "", "")}
+	for range 20 { // the order of a map must not change the result
+		hosts, _ := emptied([]string{"b"}, pool)
+		assert.Equal(t, []string{"a", "d", "c"}, hosts)
+	}
+}
+
+func TestMaintenance_IsRefusedWhereItLeavesNoHostAndWarnsOfASharedOne(t *testing.T) {
+	worker := NodePool{Name: "storage", Role: Worker, Hosts: []string{"b"}, Nodes: machines("", "")}
+	_, c := emptied([]string{"b"}, worker)
+	var findings Findings
+	c.checkMaintenance(&findings)
+	assert.EqualError(t, findings.All(), "proxmox.maintenance: leaves no Proxmox node for 0: the pool storage may run on b only; "+
+		"leave a Proxmox node of the pool in service, or add one to its hosts")
+
+	_, c = emptied([]string{"b"}, NodePool{Role: ControlPlane, Hosts: []string{"a", "b", "c"}, Nodes: machines("", "", "")})
+	findings = Findings{}
+	c.checkPlacement(&findings)
+	assert.NoError(t, findings.Err())
+	c.adviseMaintenance(&findings)
+	assert.EqualError(t, findings.All(), "proxmox.maintenance: puts 1 and 2 on c, whose failure would take them all; "+
+		"remove it as soon as the maintenance is over")
+	c.Proxmox.AllowControlPlanesOnOneHost = true
+	findings = Findings{}
+	c.adviseMaintenance(&findings)
+	assert.Zero(t, findings.Len())
+}

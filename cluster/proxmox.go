@@ -9,6 +9,9 @@ type Proxmox struct {
 	Cluster string `json:"cluster" form:"kubernetes-label-value" default:"pve" example:"rack-7"`
 	// Proxmox nodes that may run machines.
 	Nodes []string `json:"nodes" config:"required" items:"1-" form:"proxmox-node" example:"[pve1, pve2, pve3]"`
+	// Proxmox nodes of `proxmox.nodes` that run no machine for now. Each machine of theirs migrates to another one, and back once the key
+	// is gone. More machines share a Proxmox node meanwhile.
+	Maintenance []string `json:"maintenance" form:"proxmox-node" example:"[pve2]"`
 	// Allow two control planes on one Proxmox node. A failure of that node then stops both. Use it if the Proxmox cluster has
 	// fewer nodes than there are control planes.
 	AllowControlPlanesOnOneHost bool `json:"allowControlPlanesOnOneHost" example:"true"`

@@ -139,10 +139,14 @@ func (e explanation) section(path string, section reflect.Value) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	machine, isMachine := section.Interface().(cluster.Node)
 	for field := range cluster.Keys(section.Type()) {
-		if isMachine && field.Name == "Host" && !machine.Pinned() {
-			continue
+		value := section.FieldByIndex(field.Index)
+		if isMachine && field.Name == "Host" {
+			if !machine.Pinned() {
+				continue
+			}
+			value = reflect.ValueOf(machine.Home())
 		}
-		add(node, keyOf(field), e.value(cluster.KeyPath(path, keyOf(field)), field.Tag, section.FieldByIndex(field.Index)))
+		add(node, keyOf(field), e.value(cluster.KeyPath(path, keyOf(field)), field.Tag, value))
 	}
 	if len(node.Content) == 0 {
 		return nil

@@ -37,6 +37,7 @@ func TestChain(t *testing.T) {
 		{"TalosctlWorks", talosctl},
 		{"AnotherProxmoxNodeMovesNoMachine", nodeAdded},
 		{"AChangedHostMovesItsMachine", hostsChanged},
+		{"AProxmoxNodeUnderMaintenanceIsEmptyUntilItsEnd", hostEmptied},
 		{"AMachineMovedByHandIsNotReplaced", movedByHand},
 		{"ASecondCheckoutIsRefusedWithoutEffect", secondCheckout},
 		{"OneOfThreeControlPlanesIsRebuilt", oneRebuilt},

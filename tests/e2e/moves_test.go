@@ -87,6 +87,33 @@ func (l *lab) zone(node string) string {
 	return l.field("node/"+node, `{.metadata.labels.topology\.kubernetes\.io/zone}`)
 }
 
+// hostEmptied empties a Proxmox node for maintenance, and fills it again: the pinned machine there and the others.
+func hostEmptied(t *testing.T, l *lab) {
+	const host = "pve2"
+	before := l.machines()
+	editStackFile(t, l.stackFile("infra"), func(s settings) { s.set("proxmox", map[string]any{"maintenance": []any{host}}) })
+	const shared = `proxmox.maintenance: puts infra-cp-\d and infra-cp-\d on pve\d, whose failure would take them all`
+	require.Regexp(t, shared, l.pulumiSays(`^warning: `+shared, "up", "--yes", "--skip-preview", "--stack", "infra"))
+	want, left := maps.Clone(before), 0
+	for name, now := range l.machines() {
+		require.NotEqual(t, host, now.Host, name)
+		if before[name].Host == host {
+			want[name] = before[name].moved(now.Host)
+			left++
+		}
+	}
+	require.Greater(t, left, 1, "a control plane and a worker")
+	require.Equal(t, want, l.machines(), "no other machine has moved, and no machine is another one")
+
+	editStackFile(t, l.stackFile("infra"), func(s settings) { s.set("proxmox", map[string]any{"maintenance": []any{}}) })
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	back := l.machines()
+	for name, was := range want {
+		want[name] = was.moved(before[name].Host)
+	}
+	require.Equal(t, want, back)
+}
+
 // movedByHand migrates a VM as a person would, in Proxmox VE.
 func movedByHand(t *testing.T, l *lab) {
 	const name, from, to = "infra-worker-2", "pve2", "pve1"

@@ -84,7 +84,7 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 	return pulumi.ResourceHooks(hooks), nil
 }
 
-// prepareMove returns the hook that refuses a move without a pin, and that prepares any other.
+// prepareMove returns the hook that refuses a move without a pin or maintenance, and that prepares any other.
 func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.ResourceHook, error) {
 	background, api := ctx.Context(), api(m.Cluster)
 	prepare := !ctx.DryRun() && !m.Proxmox.Datastores.ISOShared
@@ -93,7 +93,7 @@ func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.R
 		switch {
 		case !moves:
 			return nil
-		case !node.Pinned():
+		case !mayMove(node, change.OldInputs):
 			return errNotPinned(node, from)
 		case prepare:
 			return reclaim.Eject(background, api, from, node.VMID)

@@ -3,6 +3,7 @@ package proxmox
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -12,7 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
-// Place registers a resource that stores the Proxmox node of each machine. A machine without a pin gets its Proxmox node by its position,
+// Place registers a resource that stores the Proxmox node of each machine, without regard to maintenance. A machine without a pin gets its Proxmox node by its position,
 // so a new Proxmox node moves other machines. If an existing machine would move without a pin, a preview or run fails before it changes
 // anything, and names the pins of all such machines.
 func (h Hypervisor) Place(ctx *pulumi.Context, owner machines.Owner, after []pulumi.Resource) (pulumi.Resource, error) {
@@ -25,7 +26,7 @@ func (h Hypervisor) Place(ctx *pulumi.Context, owner machines.Owner, after []pul
 	}
 	hosts := pulumi.StringMap{}
 	for _, node := range declared {
-		hosts[node.Name] = pulumi.String(node.Host)
+		hosts[node.Name] = pulumi.String(node.Home())
 	}
 	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: hosts}, pulumi.Parent(owner.Component), pulumi.DependsOn(after),
 		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))
@@ -39,7 +40,7 @@ func refuseMoves(machines []cluster.Machine, stored resource.PropertyValue) erro
 	var problems []error
 	for _, node := range machines {
 		from := component.Plain(stored.ObjectValue()[resource.PropertyKey(node.Name)])
-		if from.IsString() && from.StringValue() != node.Host && !node.Pinned() {
+		if from.IsString() && from.StringValue() != node.Home() && !node.Pinned() {
 			problems = append(problems, errNotPinned(node, from.StringValue()))
 		}
 	}
@@ -58,5 +59,18 @@ func movedFrom(vm resource.PropertyMap, node cluster.Machine) (from string, move
 // errNotPinned refuses to move a machine to a Proxmox node that the stack file does not name for it.
 func errNotPinned(node cluster.Machine, from string) error {
 	return fmt.Errorf("%s: %s was placed on %s, and without a host it would be placed on %s now; "+
-		"write host: %s at %s to keep it there, or host: %s to move it", node.Path, node.Name, from, node.Host, from, node.Path, node.Host)
+		"write host: %s at %s to keep it there, or host: %s to move it", node.Path, node.Name, from, node.Home(), from, node.Path, node.Home())
+}
+
+// awayTag is the tag of a VM that maintenance keeps away from its own Proxmox node. The state has it, too: so a later run may bring the VM
+// back, although its Proxmox node is not written in the stack file, whatever became of the runs between.
+const awayTag = "slipway-maintenance"
+
+// away reports whether maintenance keeps a machine away from its own Proxmox node.
+func away(node cluster.Machine) bool { return node.Host != node.Home() }
+
+// mayMove reports whether the stack file says that a VM, which had some inputs, moves: by a pin, for maintenance, or after its end.
+func mayMove(node cluster.Machine, was resource.PropertyMap) bool {
+	tags, _ := mappable(was)["tags"].([]any)
+	return node.Pinned() || away(node) || slices.Contains(tags, any(awayTag))
 }

@@ -14,7 +14,7 @@ import (
 func stored(c *cluster.Cluster) resource.PropertyValue {
 	hosts := resource.PropertyMap{}
 	for _, node := range c.Machines() {
-		hosts[resource.PropertyKey(node.Name)] = resource.NewProperty(node.Host)
+		hosts[resource.PropertyKey(node.Name)] = resource.NewProperty(node.Home())
 	}
 	return resource.NewProperty(hosts)
 }
@@ -47,6 +47,35 @@ func TestRefuseMoves_NamesThePinOfEveryMachineThatANewProxmoxNodeWouldMove(t *te
 	assert.NoError(t, refuseMoves(before.Machines(), resource.NewNullProperty()))
 	assert.NoError(t, refuseMoves(before.Machines(), resource.NewProperty(resource.PropertyMap{})), "new machines")
 }
+
+func TestMaintenance_MovesAMachineWithoutAPinAndBringsItBack(t *testing.T) {
+	unpin := func(c *cluster.Cluster) {
+		for i := range c.NodePools[1].Nodes {
+			c.NodePools[1].Nodes[i].Host = ""
+		}
+	}
+	quiet := clusters.Infra(t, unpin)
+	busy := clusters.Infra(t, unpin, func(c *cluster.Cluster) { c.Proxmox.Maintenance = []string{"pve1"} })
+	assert.NoError(t, refuseMoves(busy.Machines(), stored(quiet)), "a machine stays at home")
+	assert.NoError(t, refuseMoves(quiet.Machines(), stored(busy)))
+
+	home, moved := worker1(quiet), worker1(busy)
+	inputs := func(c *cluster.Cluster, node cluster.Machine) resource.PropertyMap {
+		var list []any
+		for _, tag := range tags(c, node) {
+			list = append(list, tag)
+		}
+		return resource.NewPropertyMapFromMap(map[string]any{"tags": list})
+	}
+	assert.NotEqual(t, home.Host, moved.Host)
+	assert.True(t, mayMove(moved, inputs(quiet, home)))
+	assert.True(t, mayMove(home, inputs(busy, moved)), "the way back")
+	assert.False(t, mayMove(home, inputs(quiet, home)), "somebody else has moved it")
+	assert.False(t, mayMove(home, nil))
+}
+
+// worker1 returns the first worker.
+func worker1(c *cluster.Cluster) cluster.Machine { return c.WorkerMachines()[0] }
 
 // A refresh after a migration by hand writes the new Proxmox node into the state.
 func TestMovedFrom_IsTheNodeInTheState(t *testing.T) {

@@ -185,6 +185,9 @@ func ipConfig(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineInitial
 // tags returns a VM's tags, sorted as Proxmox sorts them, without repetition: any other order would show as a change.
 func tags(c *cluster.Cluster, node cluster.Machine) []string {
 	tags := slices.Concat([]string{"slipway", "talos", c.Identity.Name, string(node.Role)}, node.Tags)
+	if away(node) {
+		tags = append(tags, awayTag)
+	}
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }
