@@ -25,18 +25,23 @@ func (c *Cluster) place() {
 	c.empty()
 }
 
-// empty takes each machine from a Proxmox node under maintenance to another host of its pool, and no other machine anywhere. The machines of
-// a pool take these hosts in turn, and control planes keep apart as in place.
+// empty takes each machine from a Proxmox node under maintenance to another host of its pool, and no other machine anywhere. The machines
+// of a pool take these hosts in turn, and control planes keep apart as in place. A node that is left out stays.
 func (c *Cluster) empty() {
 	if len(c.Proxmox.Maintenance) == 0 {
 		return
 	}
 	c.assign(func(pool *NodePool, node *Node) ([]string, bool) {
-		if slices.Contains(c.Proxmox.Maintenance, node.home) {
+		if c.leaves(*node) {
 			return c.inService(pool.Hosts), false
 		}
 		return []string{node.home}, true
 	})
+}
+
+// leaves reports whether a machine is to leave its own Proxmox node.
+func (c *Cluster) leaves(node Node) bool {
+	return slices.Contains(c.Proxmox.Maintenance, node.home) && !c.Lifecycle.Skip.Has(node.Name)
 }
 
 // inService returns the hosts that are not under maintenance.
@@ -136,8 +141,8 @@ func (a *assignment) take(taken map[string]*assignment, asked map[string]bool) b
 	return false
 }
 
-// checkPlacement checks that machines can leave the Proxmox nodes under maintenance, and that no two control planes are at home on one host,
-// unless that is allowed.
+// checkPlacement checks that machines can leave the Proxmox nodes under maintenance, and that no two control planes are at home on one
+// host, unless that is allowed.
 func (c *Cluster) checkPlacement(findings *Findings) {
 	c.checkMaintenance(findings)
 	if c.Proxmox.AllowControlPlanesOnOneHost {
@@ -183,7 +188,7 @@ func (c *Cluster) checkMaintenance(findings *Findings) {
 	}
 	for _, pool := range c.NodePools {
 		for _, node := range pool.Nodes {
-			if len(pool.Hosts) > 0 && slices.Contains(c.Proxmox.Maintenance, node.Host) {
+			if len(pool.Hosts) > 0 && c.leaves(node) && node.Host == node.home {
 				findings.Found("proxmox.maintenance", "leave a Proxmox node of the pool in service, or add one to its hosts",
 					"leaves no Proxmox node for %s: the pool %s may run on %s only", node.Name, pool.Name, strings.Join(pool.Hosts, ", "))
 				break

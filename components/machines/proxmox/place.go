@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
-// Place registers a resource that stores the Proxmox node of each machine, without regard to maintenance. A machine without a pin gets its Proxmox node by its position,
-// so a new Proxmox node moves other machines. If an existing machine would move without a pin, a preview or run fails before it changes
-// anything, and names the pins of all such machines.
+// Place registers a resource that stores the Proxmox node of each machine, without regard to maintenance. A machine without a pin gets its
+// Proxmox node by its position, so a new Proxmox node moves other machines. If an existing machine would move without a pin, a preview or
+// run fails before it changes anything, and names the pins of all such machines.
 func (h Hypervisor) Place(ctx *pulumi.Context, owner machines.Owner, after []pulumi.Resource) (pulumi.Resource, error) {
 	declared, name := owner.Machines(), owner.NameOf("hosts")
 	hook, err := ctx.RegisterResourceHook(name, func(change *pulumi.ResourceHookArgs) error {
