@@ -65,6 +65,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 ./kube/... ./tools/...
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	for file in go.mod older.mod; do go -C lab/tools/proxmoxve test -modfile $$file . || exit 1; done
+	go -C lab/tools/kube test -vet=off . # vet would read all of Kubernetes
 	$(LAB_TESTS) -tags e2e -timeout 75m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos)'
 
 .PHONY: gitops

@@ -54,7 +54,7 @@ func (c model) checkKubeletFlags() []Violation {
 			})
 		}
 	}
-	return append(violations, c.removedKubeletFlags()...)
+	return append(violations, c.wrongKubeletFlags()...)
 }
 
 // finding is a violation and its patch.
@@ -154,7 +154,7 @@ func (c model) checkMachine(n cluster.Machine) []finding {
 	}
 	found = append(found, badCredentials(states, time.Now())...)
 	found = append(found, invalid(states, found)...)
-	found = append(found, c.removedIn(states)...)
+	found = append(found, c.wrongIn(states)...)
 	order := func(f finding) int { return slices.Index(patches, f.by) }
 	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(order(a), order(b)) })
 	return found

@@ -1,0 +1,114 @@
+package machineconfig
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// wrong is an argument in a configuration that a component of Kubernetes does not take, so that it does not start.
+type wrong struct {
+	part            string // of the configuration
+	item            string // the flag, the feature gate or the admission plugin
+	problem, remedy string
+}
+
+// argued are the arguments that a configuration gives to the components of Kubernetes, by their ids in Talos, and the feature gates that it
+// gives to the kubelet.
+type argued struct {
+	arguments map[string][]string
+	gates     []string
+}
+
+// componentParts are the parts of a configuration that give arguments, by the ids of the components.
+var componentParts = map[string]string{
+	k8s.APIServerID: "cluster.apiServer", k8s.ControllerManagerID: "cluster.controllerManager", k8s.SchedulerID: "cluster.scheduler",
+	k8s.KubeletID: "machine.kubelet",
+}
+
+// arguedBy returns the arguments that a configuration gives.
+func arguedBy(full config.Provider) argued {
+	given := argued{arguments: map[string][]string{}}
+	add := func(id string, extra map[string][]string) {
+		for _, flag := range slices.Sorted(maps.Keys(extra)) {
+			for _, value := range extra[flag] {
+				given.arguments[id] = append(given.arguments[id], "--"+flag+"="+value)
+			}
+		}
+	}
+	if c := full.Cluster(); c != nil {
+		add(k8s.APIServerID, c.APIServer().ExtraArgs())
+		add(k8s.ControllerManagerID, c.ControllerManager().ExtraArgs())
+		add(k8s.SchedulerID, c.Scheduler().ExtraArgs())
+	}
+	if m := full.Machine(); m != nil {
+		add(k8s.KubeletID, m.Kubelet().ExtraArgs())
+		if set, ok := m.Kubelet().ExtraConfig()["featureGates"].(map[string]any); ok {
+			given.gates = slices.Sorted(maps.Keys(set))
+		}
+	}
+	return given
+}
+
+// wrongFor returns the arguments that a version of Kubernetes does not take: what was removed says so, and the rest has never existed.
+func (a argued) wrongFor(version string) (all []wrong) {
+	if len(a.arguments)+len(a.gates) == 0 {
+		return nil
+	}
+	comes, err := semver.ParseTolerant(version)
+	if err != nil {
+		return nil
+	}
+	for minor := uint64(oldestRemoval); minor <= comes.Minor; minor++ {
+		all = append(all, a.removedIn(minor)...)
+	}
+	for _, one := range a.unknownTo(comes) {
+		if !slices.ContainsFunc(all, func(other wrong) bool { return other.part == one.part && other.item == one.item }) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// The names of the nodes that the tables are asked about. The tables look at the feature gates of the API server only. So a kubelet's gates
+// are asked about as an API server's, on a node of its own.
+const (
+	nodeOfAll     = "all"
+	nodeOfKubelet = "kubelet"
+)
+
+// wrongIn returns parts of the last configuration that the declared Kubernetes does not take, each for the patch that caused it.
+// What no patch has caused is in talos.kubelet.extraArgs.
+func (c model) wrongIn(states []state) (found []finding) {
+	of := func(s state) []wrong { return arguedBy(s.full).wrongFor(c.Kubernetes.Version) }
+	for _, one := range of(states[len(states)-1]) {
+		if by, caused := cause(states, func(s state) bool { return slices.Contains(of(s), one) }); caused {
+			found = append(found, by.finding(one.part, one.problem, one.remedy))
+		}
+	}
+	return found
+}
+
+// wrongKubeletFlags refuses in talos.kubelet.extraArgs what the declared Kubernetes does not take.
+func (c model) wrongKubeletFlags() (violations []Violation) {
+	given := argued{arguments: map[string][]string{}}
+	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
+		given.arguments[k8s.KubeletID] = append(given.arguments[k8s.KubeletID], "--"+flag+"="+c.Talos.Kubelet.ExtraArgs[flag])
+	}
+	if len(given.arguments) == 0 {
+		return nil
+	}
+	for _, one := range given.wrongFor(c.Kubernetes.Version) {
+		flag := strings.TrimPrefix(one.part, "machine.kubelet.extraArgs.")
+		violations = append(violations, Violation{
+			Patch: cluster.EntryPath("talos.kubelet.extraArgs", flag), Problem: one.problem, Remedy: one.remedy,
+		})
+	}
+	return violations
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/version"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	plugins "k8s.io/kubernetes/pkg/kubeapiserver/options"
+)
+
+var update = flag.Bool("update", false, "write the table anew")
+
+// TestArguments_AreThoseInSlipwaysTable compares the table of this minor release, by which config-check finds a mistyped flag, with the
+// components themselves. -modfile 1.37.mod -update writes the table of another release.
+func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
+	var lines []string
+	for component, flags := range componentFlags(t) {
+		flags.VisitAll(func(f *pflag.Flag) { lines = append(lines, component+" "+f.Name) })
+	}
+	for gate := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		lines = append(lines, "feature-gate "+string(gate))
+	}
+	for _, plugin := range plugins.AllOrderedPlugins {
+		lines = append(lines, "admission-plugin "+plugin)
+	}
+	slices.Sort(lines)
+	got := fmt.Appendf(nil, "%s\n", strings.Join(lines, "\n"))
+
+	path := filepath.Join("..", "..", "..", "cluster", "machineconfig", "arguments", version.DefaultKubeBinaryVersion+".txt")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s is not what the components take: go test . -update writes it anew", path)
+	}
+}
+
+// componentFlags returns the flags that each component takes, hidden ones too.
+func componentFlags(t *testing.T) map[string]*pflag.FlagSet {
+	kubelet := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
+	options.NewKubeletFlags().AddFlags(kubelet)
+	config, err := options.NewKubeletConfiguration()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.AddKubeletConfigFlags(kubelet, config)
+	options.AddGlobalFlags(kubelet)
+	flags := map[string]*pflag.FlagSet{"kubelet": kubelet}
+	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		flags[component] = commands[component]().Flags()
+	}
+	return flags
+}
