@@ -51,8 +51,10 @@ func references(t *tree) {
 				r.needs("", "Secret", "cert-manager", secret)
 			}
 			for _, solver := range object.List("spec", "acme", "solvers") {
-				if secret, _, _ := unstructured.NestedString(solver, "dns01", "rfc2136", "tsigSecretSecretRef", "name"); secret != "" {
-					r.needs("", "Secret", "cert-manager", secret)
+				for _, key := range [][]string{{"rfc2136", "tsigSecretSecretRef"}, {"cloudflare", "apiTokenSecretRef"}} {
+					if secret, _, _ := unstructured.NestedString(solver, "dns01", key[0], key[1], "name"); secret != "" {
+						r.needs("", "Secret", "cert-manager", secret)
+					}
 				}
 			}
 		case object.Is("cert-manager.io", "Certificate"):

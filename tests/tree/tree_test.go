@@ -55,6 +55,9 @@ func clusters(t *testing.T) map[string][]Layer {
 			for _, line := range change.workloads {
 				addLine(t, files, path.Join(stack.GitOps.Path, "workloads/kustomization.yaml"), "  - "+line)
 			}
+			for folder, secret := range change.keys {
+				require.NoError(t, files.WriteFile(path.Join("kubernetes/infrastructure", folder, "key.yaml"), []byte(committed(secret))))
+			}
 			layers, err := Build(files, stack.GitOps.Path, settings)
 			require.NoError(t, err, "%s%s: every path builds, and every variable is defined", stack.Identity.Name, name)
 			trees[stack.Identity.Name+name] = layers
@@ -66,27 +69,66 @@ func clusters(t *testing.T) map[string][]Layer {
 // variant is another choice than that of the stack files.
 type variant struct {
 	settings  map[string]string
-	workloads []string // lines that are added to the kustomization of the cluster's workloads
+	workloads []string          // lines that are added to the kustomization of the cluster's workloads
+	keys      map[string]string // NAMESPACE/NAME of the Secrets that are committed, by folder below kubernetes/infrastructure
+}
+
+// committed stands for the file of a key that kubeseal or sops writes.
+func committed(secret string) string {
+	namespace, name, _ := strings.Cut(secret, "/")
+	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nstringData: {key: example}\n"
 }
 
 // asDeclared is the name of the variant without any change.
 const asDeclared = ""
 
+// Settings with which manifests need keys.
+var (
+	withServer = map[string]string{
+		"ISSUER": "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
+		"ETCD_BACKUP": "bucket", "ETCD_BACKUP_RECIPIENT": "age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z",
+		"ETCD_BACKUP_ENDPOINT": "https://s3.home.arpa", "ETCD_BACKUP_BUCKET": "etcd",
+	}
+	withCloudflare = map[string]string{
+		"ISSUER": "acme-cloudflare", "ACME_EMAIL": "ops@example.com", "DNS": "cloudflare",
+		"CLOUDFLARE_ZONE": "023e105f4ecef8ad9ca31a8372d0c353",
+	}
+)
+
+// with returns settings with others added.
+func with(settings, others map[string]string) map[string]string {
+	all := maps.Clone(settings)
+	maps.Copy(all, others)
+	return all
+}
+
 // variants make that every folder is built.
 var variants = map[string]variant{
 	asDeclared: {},
-	" with bgp, acme and dns": {settings: map[string]string{
+	" with bgp, acme and dns": {settings: with(withServer, map[string]string{
 		"LB_ANNOUNCE": "bgp", "BGP_ASN": "64512",
 		"BGP_PEERS": `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
-		"ISSUER":    "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
-		"ETCD_BACKUP": "bucket", "ETCD_BACKUP_RECIPIENT": "age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z",
-		"ETCD_BACKUP_ENDPOINT": "https://s3.home.arpa", "ETCD_BACKUP_BUCKET": "etcd",
-	}},
+	})},
 	" without announcements and storage": {settings: map[string]string{
 		"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "STORAGE_CONNECTION": "git", "SOURCE_KIND": "OCIRepository",
 	}},
-	" without a vault for the storage": {settings: map[string]string{"STORAGE_CONNECTION": "git"}},
-	" with a database":                 {workloads: []string{"../../../apps/database"}}, // the line is that of docs/gitops.md
+	" with Cloudflare": {settings: withCloudflare},
+	" with keys in Git": {
+		settings: with(withServer, map[string]string{"KEYS": "git"}),
+		keys: map[string]string{
+			"security/issuers/git/acme": "cert-manager/dns-key", "networking/external-dns/git/rfc2136": "external-dns/dns-key",
+			"backup/etcd/git/bucket": "etcd-backup/bucket",
+		},
+	},
+	" with Cloudflare's key in Git": {
+		settings: with(withCloudflare, map[string]string{"KEYS": "git"}),
+		keys: map[string]string{
+			"security/issuers/git/acme-cloudflare": "cert-manager/cloudflare", "networking/external-dns/git/cloudflare": "external-dns/cloudflare",
+		},
+	},
+	" with keys in Git, and none is needed": {settings: map[string]string{"KEYS": "git"}},
+	" without a vault for the storage":      {settings: map[string]string{"STORAGE_CONNECTION": "git"}},
+	" with a database":                      {workloads: []string{"../../../apps/database"}}, // the line is that of docs/gitops.md
 }
 
 // addLine adds a line to a file.
@@ -200,6 +242,7 @@ func TestTree_HasNoFolderThatNoClusterApplies(t *testing.T) {
 			used[layer.Folder] = true
 		}
 	}
+	used[sops] = true // a line in the folder of a cluster
 	for _, change := range variants {
 		for _, line := range change.workloads {
 			used[clean(path.Join("kubernetes/clusters/any/workloads", line))] = true

@@ -84,8 +84,8 @@ func TestSettings_AreDocumented(t *testing.T) {
 			byDefault = "`" + setting.Default + "`"
 		}
 		for _, other := range slices.Sorted(maps.Keys(settings)) {
-			for value, needed := range settings[other].Needs {
-				if slices.Contains(needed, key) {
+			for _, value := range slices.Sorted(maps.Keys(settings[other].Needs)) {
+				if slices.Contains(settings[other].Needs[value], key) {
 					byDefault += ", with " + strings.TrimSuffix(strings.ReplaceAll(because(other, value), " is ", ": "), " needs it")
 				}
 			}
@@ -132,10 +132,16 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 			"METRICS_SIZE": "20Gi", "LOGS_RETENTION": "2w", "ETCD_BACKUP_SCHEDULE": "@daily", "OF_ONES_OWN": "anything",
 		},
 		"gitops.settings.DOMAIN: Infra has another form than the manifests take; write it like infra.example.com": {"DOMAIN": "Infra"},
-		"gitops.settings.ISSUER: letsencrypt is not known; write one of own-ca, acme":                             {"ISSUER": "letsencrypt"},
+		"gitops.settings.ISSUER: letsencrypt is not known; write one of own-ca, acme, acme-cloudflare":            {"ISSUER": "letsencrypt"},
 		"gitops.settings.ISSUER: own-CA is not known; did you mean own-ca?":                                       {"ISSUER": "own-CA"},
 		"gitops.settings.DNS_SERVER: is missing, and DNS is rfc2136; add it, such as 10.25.11.2":                  {"DNS": "rfc2136"},
-		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                     {"METRICS_SIZE": "20GB"},
+		"gitops.settings.CLOUDFLARE_ZONE: is missing, and DNS is cloudflare; " +
+			"add it, such as 023e105f4ecef8ad9ca31a8372d0c353": {"DNS": "cloudflare"},
+		"gitops.settings.CLOUDFLARE_ZONE: example.com has another form than the manifests take; " +
+			"write it like 023e105f4ecef8ad9ca31a8372d0c353": {"DNS": "cloudflare", "CLOUDFLARE_ZONE": "example.com"},
+		"gitops.settings.ACME_EMAIL: is missing, and ISSUER is acme-cloudflare; add it, such as ops@example.com": {"ISSUER": "acme-cloudflare"},
+		"gitops.settings.KEYS: 1password is not known; did you mean onepassword?":                                {"KEYS": "1password"},
+		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                    {"METRICS_SIZE": "20GB"},
 		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; " +
 			"write it like 30d": {"METRICS_RETENTION": "1 month"},
 		"gitops.settings.ETCD_BACKUP_SCHEDULE: hourly has another form than the manifests take; " +
@@ -161,6 +167,14 @@ spec: {path: "./dns/${DNS:=none}", sourceRef: {kind: GitRepository, name: flux-s
 	_, problems, err = CheckStack(withTree(t, layer), given(t, nil))
 	assert.Empty(t, problems)
 	assert.ErrorContains(t, err, "Kustomization external-dns: its path dns/none is not in the repository")
+}
+
+func TestCheckStack_NamesTheFileThatIsStillToBeCommitted(t *testing.T) {
+	manifests, file := withTree(t, ""), "kubernetes/clusters/infra/kustomization.yaml"
+	manifests[file] = &fstest.MapFile{Data: []byte("resources: [object.yaml, key.yaml]\n")}
+	_, problems, err := CheckStack(manifests, given(t, nil))
+	assert.Empty(t, problems)
+	assert.EqualError(t, err, file+": kubernetes/clusters/infra/key.yaml is not in the repository; commit it, or remove its line")
 }
 
 func TestCheckStack_AsksForWhatScheduledSnapshotsNeed(t *testing.T) {

@@ -232,6 +232,9 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 			continue
 		}
 		info, err := fs.Stat(r.repository, at)
+		if err != nil && object.Metadata.Name == "" {
+			return fmt.Errorf("%s: %s is not in the repository; commit it, or remove its line", name, at)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %s %s: its path %s is not in the repository", name, object.Kind, object.Metadata.Name, at)
 		}
