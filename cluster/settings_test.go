@@ -77,6 +77,27 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 	assert.Equal(t, map[string]string{"ROLE": "none"}, storage(alone))
 }
 
+func TestSettings_HoldTheNodesWithTheVolumeOfTheLocalStorage(t *testing.T) {
+	local := func(changes ...func(*cluster.Cluster)) string {
+		values := clusters.Infra(t, changes...).Settings()
+		return strings.Join([]string{values["LOCAL_STORAGE"], values["LOCAL_STORAGE_VOLUME"], values["LOCAL_STORAGE_NODES"]}, " ")
+	}
+	data := func(c *cluster.Cluster) {
+		volume := cluster.DataDisk{Name: "data", Size: cluster.GiB, Use: cluster.DiskVolume}
+		c.Storage.Local, c.NodePools[1].DataDisks = "data", append(c.NodePools[1].DataDisks, volume)
+	}
+	withoutCeph := func(c *cluster.Cluster) {
+		c.Storage.Role, c.Storage.Vault, c.NodePools[1].DataDisks = cluster.StorageNone, "", c.NodePools[1].DataDisks[:0]
+	}
+	assert.Equal(t, "  ", local(), "nothing changes for a cluster without it")
+	assert.Equal(t, `beside data ["infra-worker-1","infra-worker-2"]`, local(data))
+	assert.Equal(t, `default data ["infra-worker-1","infra-worker-2"]`, local(withoutCeph, data))
+	raw := func(c *cluster.Cluster) {
+		c.NodePools[0].DataDisks = []cluster.DataDisk{{Name: "data", Size: cluster.GiB, Use: cluster.DiskRaw}}
+	}
+	assert.Equal(t, `default data ["infra-worker-1","infra-worker-2"]`, local(withoutCeph, data, raw), "a raw disk has no file system")
+}
+
 // A copy is on a worker of its own, and a monitor also on a control plane.
 func TestSettings_CountCopiesAndMonitorsByTheMachines(t *testing.T) {
 	for _, test := range []struct {

@@ -23,6 +23,10 @@ type Storage struct {
 	// each has a token for this vault alone, `onepasswordStorageToken`. Without it, the consumer's Secret must come from the repository,
 	// encrypted.
 	Vault string `json:"vault" form:"onepassword-name" example:"storage"`
+	// User volume, a data disk with `use: volume`, in which the tree's StorageClass `local-path` makes volumes on the nodes that have it:
+	// see [storage without Ceph](gitops.md#storage-without-ceph). With `role: none`, the class is the cluster's default. Without this
+	// key, there is no such class.
+	Local string `json:"local" form:"volume-name" example:"data"`
 
 	// StorageClasses that pods can rely on. After the handover, `up` waits until a volume of each was bound, written, read and removed.
 	// The tree must have them.
@@ -206,6 +210,7 @@ func (c storageCheck) storage() {
 	c.storageReplicas(machines)
 	c.storageVault()
 	c.verifiedStorage()
+	c.localStorage()
 }
 
 // verifiedStorage checks that something brings the classes and drivers that a gate verifies: the tree does.

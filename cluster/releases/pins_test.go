@@ -49,6 +49,8 @@ var pins = []pin{
 	{"VictoriaMetrics operator", "VictoriaMetrics/operator", "", "CRDs; a chart of the lab", "`tests/tree`: each object against the CRDs"},
 	{"Prometheus operator (CRDs)", "prometheus-operator/prometheus-operator", "", same, "`tests/tree`"},
 	{"talos-backup", "", `image: ghcr\.io/siderolabs/talos-backup:v(\S+)`, "a stand-in", "–"},
+	{"local-path-provisioner", "", `image: docker\.io/rancher/local-path-provisioner:v(\S+)`, "–", "–"},
+	{"BusyBox, its helper", "", `image: docker\.io/library/busybox:(\S+)`, "–", "–"},
 	{"Pulumi's SDK and CLI", "github.com/pulumi/pulumi/sdk/v3", "", same, "–"},
 	{"Proxmox plugin", "github.com/muhlba91/pulumi-proxmoxve/sdk/v7", "",
 		"bpg 0.111.1, and 0.66.0 in `make brackets`; the plugin has 0.95.0", "`tests/plugins`: both schemas, field by field"},

@@ -79,8 +79,12 @@ func committed(secret string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nstringData: {key: example}\n"
 }
 
-// asDeclared is the name of the variant without any change.
-const asDeclared = ""
+// Names of variants: without any change, and with volumes on the nodes' own disks.
+const (
+	asDeclared = ""
+	withLocal  = " with the nodes' own disks and no Ceph"
+	besideCeph = " with the nodes' own disks beside Ceph"
+)
 
 // Settings with which manifests need keys.
 var (
@@ -111,6 +115,13 @@ var variants = map[string]variant{
 	})},
 	" without announcements and storage": {settings: map[string]string{
 		"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "STORAGE_CONNECTION": "git", "SOURCE_KIND": "OCIRepository",
+	}},
+	withLocal: {settings: map[string]string{
+		"STORAGE_ROLE": "none", "STORAGE_CONNECTION": "git", "LOCAL_STORAGE": "default", "LOCAL_STORAGE_VOLUME": "data",
+		"LOCAL_STORAGE_NODES": `["home-worker-1"]`,
+	}},
+	besideCeph: {settings: map[string]string{
+		"LOCAL_STORAGE": "beside", "LOCAL_STORAGE_VOLUME": "data", "LOCAL_STORAGE_NODES": `["worker-1","worker-2"]`,
 	}},
 	" with Cloudflare": {settings: withCloudflare},
 	" with keys in Git": {

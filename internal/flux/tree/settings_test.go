@@ -246,12 +246,46 @@ func TestCheckStack_WarnsOfAStorageClassOfAnotherRole(t *testing.T) {
 	advice, problems, err := CheckStack(manifests, given(t, nil, none))
 	require.NoError(t, err)
 	assert.Empty(t, problems)
-	assert.EqualError(t, advice, "storage.classes[1]: ceph-block is declared by "+file+", which this stack with storage.role: none does "+
-		"not apply; remove it, or write the storage.role that applies the file")
+	assert.EqualError(t, advice, "storage.classes[1]: ceph-block is declared by "+file+", which this stack with storage.role: none and "+
+		"without storage.local does not apply; remove it, or write the storage.role or storage.local that applies the file")
 	manifests["kubernetes/clusters/infra/object.yaml"] = &fstest.MapFile{Data: text}
 	advice, _, err = CheckStack(manifests, given(t, nil, none))
 	require.NoError(t, err)
 	assert.Empty(t, advice)
+}
+
+func TestCheckStack_WarnsOfLocalStorageThatTheTreeDoesNotMake(t *testing.T) {
+	const manifest = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: local-path}\nprovisioner: rancher.io/local-path\n"
+	stack := given(t, nil)
+	stack.Storage.Local, stack.Storage.Classes = "data", []string{"local-path"}
+	advice, _, err := CheckStack(withTree(t, "kind: ConfigMap\n"), stack)
+	require.NoError(t, err)
+	assert.EqualError(t, advice, "storage.local: data, and no manifest below gitops.path makes a StorageClass of rancher.io/local-path; "+
+		"add the folders kubernetes/infrastructure/storage of this release, or remove it")
+	advice, _, err = CheckStack(withTree(t, manifest), stack)
+	require.NoError(t, err)
+	assert.Empty(t, advice)
+}
+
+// The tree of this repository makes the class that the stack file names, in both of its folders, and no other one.
+func TestCheckStack_KnowsTheLocalClassOfTheTree(t *testing.T) {
+	for _, role := range []cluster.StorageRole{cluster.StorageNone, cluster.StorageProvider} {
+		data := cluster.DataDisk{Name: "data", Size: cluster.GiB, Use: cluster.DiskVolume}
+		stack := given(t, map[string]string{"DOMAIN": "infra.example.com"}, func(c *cluster.Cluster) {
+			c.NodePools[1].DataDisks = append(c.NodePools[1].DataDisks, data)
+			if c.Storage.Local, c.Storage.Classes = "data", []string{"local-path"}; role == cluster.StorageNone {
+				c.Storage.Role, c.Storage.Vault, c.NodePools[1].DataDisks = role, "", []cluster.DataDisk{data}
+			}
+		})
+		advice, problems, err := CheckStack(os.DirFS(root), stack)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+		assert.NotContains(t, advice.Error(), "storage.", role)
+		stack.Storage.Local = ""
+		advice, _, err = CheckStack(os.DirFS(root), stack)
+		require.NoError(t, err)
+		assert.ErrorContains(t, advice, "storage.classes[0]: local-path is declared by kubernetes/infrastructure/storage/local/", role)
+	}
 }
 
 func TestCheckStack_WarnsOfStorageThatNothingBringsInTime(t *testing.T) {

@@ -37,14 +37,22 @@ func (r *reader) checkStorage(stack *cluster.Cluster) (advice cluster.Problems) 
 	}
 	near("storage.classes", stack.Storage.Classes, classes)
 	near("storage.drivers", stack.Storage.Drivers, drivers)
+	with := "storage.role: " + string(stack.Storage.Role)
+	if stack.Storage.Local == "" {
+		with += " and without storage.local"
+	}
 	for i, class := range stack.Storage.Classes {
 		if slices.Contains(classes, class) {
 			continue
 		}
 		if file := r.unapplied(stack.GitOps.Path, class); file != "" {
-			findings.Found(fmt.Sprintf("storage.classes[%d]", i), "remove it, or write the storage.role that applies the file",
-				"%s is declared by %s, which this stack with storage.role: %s does not apply", class, file, stack.Storage.Role)
+			findings.Found(fmt.Sprintf("storage.classes[%d]", i), "remove it, or write the storage.role or storage.local that applies the file",
+				"%s is declared by %s, which this stack with %s does not apply", class, file, with)
 		}
+	}
+	if local := stack.Storage.Local; local != "" && !slices.Contains(drivers, cluster.LocalProvisioner) {
+		findings.Found("storage.local", "add the folders kubernetes/infrastructure/storage of this release, or remove it",
+			"%s, and no manifest below gitops.path makes a StorageClass of %s", local, cluster.LocalProvisioner)
 	}
 	return findings.All()
 }

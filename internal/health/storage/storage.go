@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 )
@@ -158,6 +159,9 @@ func (seen *Cluster) drivers(spec *Spec) []string {
 
 // registered judges a driver on the nodes that must have it.
 func (seen *Cluster) registered(spec *Spec, driver string) []health.Result {
+	if driver == cluster.LocalProvisioner {
+		return []health.Result{health.Skip("driver "+driver, "makes folders on the nodes' disks, and is no CSI driver")}
+	}
 	if result, unread := seen.Nodes.Unread("driver "+driver, "CSINodes"); unread {
 		result.Command = "kubectl get csinodes -o yaml"
 		return []health.Result{result}

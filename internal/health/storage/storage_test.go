@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/health/healthtest"
@@ -206,6 +207,17 @@ func TestStorage_AVolumeIsTriedOnceItsDriverIsOnEveryNode(t *testing.T) {
 		assert.False(t, may(faults[name]), name)
 	}
 	assert.False(t, may(states["provider-absent"]), "the claim would wait for a provider that may never come")
+}
+
+func TestStorage_ALocalVolumeIsTriedWithoutADriver(t *testing.T) {
+	spec, seen := declared(), working()
+	spec.Drivers, spec.Classes = nil, []string{"local-path"}
+	seen.Classes.Items = []Class{{Name: "local-path", Driver: cluster.LocalProvisioner}}
+	_, may := seen.May(spec, "local-path")
+	assert.True(t, may)
+	assert.False(t, health.Hold(Evaluate(spec, seen)), "the volume was not tried yet")
+	seen.Volumes = map[string]Volume{"local-path": {Done: true}}
+	assert.True(t, health.Hold(Evaluate(spec, seen)))
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {

@@ -1,0 +1,74 @@
+package cluster
+
+import "slices"
+
+// LocalProvisioner is the provisioner of the tree's StorageClass for volumes on the nodes' own disks (local-path-provisioner). It is no CSI
+// driver, so no node registers it.
+const LocalProvisioner = "rancher.io/local-path"
+
+// localStoragePath is the key of the user volume for such volumes.
+const localStoragePath = "storage.local"
+
+// localMachines returns the machines with the user volume of storage.local.
+func (c *Cluster) localMachines() []Machine {
+	return slices.DeleteFunc(c.Machines(), func(m Machine) bool {
+		return !slices.ContainsFunc(m.DataDisks, func(disk DataDisk) bool { return disk.Use == DiskVolume && disk.Name == c.Storage.Local })
+	})
+}
+
+// localStorage checks that something makes the class and its volumes. Without a user volume, Talos has no file system at the path: the
+// volumes would be on the system disk, or fail.
+func (c storageCheck) localStorage() {
+	switch local := c.Storage.Local; {
+	case local == "":
+	case !c.GitOps.Enabled:
+		c.Found(localStoragePath, "remove it, or set gitops.enabled: true", "comes with the tree, which nothing applies")
+	case len(c.localMachines()) == 0:
+		remedy := "give a pool of nodePools the dataDisks {name: " + local + ", use: volume}"
+		if meant := Suggest(local, c.userVolumes()); meant != "" {
+			remedy = "did you mean " + meant + "?"
+		}
+		c.Found(localStoragePath, remedy, "%s is the user volume of no machine", local)
+	}
+}
+
+// userVolumes returns the names of all user volumes.
+func (c *Cluster) userVolumes() (names []string) {
+	for _, pool := range c.NodePools {
+		for _, disk := range pool.DataDisks {
+			if disk.Use == DiskVolume {
+				names = append(names, disk.Name)
+			}
+		}
+	}
+	return names
+}
+
+// localSettings are the cluster settings of the volumes on the nodes' own disks.
+var localSettings = []Setting{
+	{"LOCAL_STORAGE", localStoragePath, "whether the StorageClass of the nodes' own disks is the default one: `default`, with `role: none`, " +
+		"or `beside` Ceph's; only with `storage.local`",
+		func(c *Cluster) string {
+			switch {
+			case c.Storage.Local == "":
+				return ""
+			case c.Storage.Role == StorageNone:
+				return "default"
+			}
+			return "beside"
+		}},
+	{"LOCAL_STORAGE_VOLUME", localStoragePath, "the user volume, which is mounted at `/var/mnt/NAME`; only with `storage.local`",
+		func(c *Cluster) string { return c.Storage.Local }},
+	{"LOCAL_STORAGE_NODES", localStoragePath, "the nodes with this user volume, as a list in JSON: values of " +
+		"`allowedTopologies` of a StorageClass; only with `storage.local`",
+		func(c *Cluster) string {
+			if c.Storage.Local == "" {
+				return ""
+			}
+			var names []string
+			for _, machine := range c.localMachines() {
+				names = append(names, machine.Name)
+			}
+			return asJSON(names)
+		}},
+}
