@@ -27,7 +27,8 @@ func TestCheckPatches_RefusesWhatTheComponentsDoNotKnow(t *testing.T) {
 		"cluster: {apiServer: {extraArgs: {disable-admission-plugins: PodSecurty}}}": at + "apiServer.extraArgs.disable-admission-plugins: " +
 			"PodSecurty is no admission plugin in Kubernetes 1.36; did you mean PodSecurity?",
 		"cluster: {controllerManager: {extraArgs: {node-monitor-graceperiod: 1m}}}": at +
-			"controllerManager.extraArgs.node-monitor-graceperiod: node-monitor-graceperiod is no flag of kube-controller-manager in Kubernetes 1.36; did you mean node-monitor-grace-period?",
+			"controllerManager.extraArgs.node-monitor-graceperiod: node-monitor-graceperiod is no flag of kube-controller-manager in " +
+			"Kubernetes 1.36; did you mean node-monitor-grace-period?",
 		"cluster: {scheduler: {extraArgs: {event-ttl: 1h}}}": at + "scheduler.extraArgs.event-ttl: " +
 			"event-ttl is no flag of kube-scheduler in Kubernetes 1.36; remove it",
 		"machine: {kubelet: {extraConfig: {featureGates: {MemoryQoSS: true}}}}": "talos.patches.controlPlanes[0]: " +

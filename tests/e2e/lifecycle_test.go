@@ -196,8 +196,8 @@ func (l *lab) arguments(values map[string]any) {
 	}}})
 }
 
-// What says that a feature gate does not exist: the check of the stack file, for a minor release of Kubernetes whose components it knows, and
-// otherwise the API server that runs.
+// What says that a feature gate does not exist: the check of the stack file, for a minor release of Kubernetes whose components it knows,
+// and otherwise the API server that runs.
 const (
 	gateUnknownToCheck = `cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate in Kubernetes 1\.36`
 	gateUnknownToRun   = `infra-cp-1: cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate of the Kubernetes that runs`
