@@ -26,22 +26,17 @@ func (c *Cluster) place() {
 }
 
 // empty takes each machine from a Proxmox node under maintenance to another host of its pool, and no other machine anywhere. The machines
-// of a pool take these hosts in turn, and control planes keep apart as in place. A node that is left out stays.
+// of a pool take these hosts in turn, and control planes keep apart as in place.
 func (c *Cluster) empty() {
 	if len(c.Proxmox.Maintenance) == 0 {
 		return
 	}
 	c.assign(func(pool *NodePool, node *Node) ([]string, bool) {
-		if c.leaves(*node) {
+		if slices.Contains(c.Proxmox.Maintenance, node.home) {
 			return c.inService(pool.Hosts), false
 		}
 		return []string{node.home}, true
 	})
-}
-
-// leaves reports whether a machine is to leave its own Proxmox node.
-func (c *Cluster) leaves(node Node) bool {
-	return slices.Contains(c.Proxmox.Maintenance, node.home) && !c.Lifecycle.Skip.Has(node.Name)
 }
 
 // inService returns the hosts that are not under maintenance.
@@ -179,7 +174,7 @@ func (c *Cluster) checkPlacement(findings *Findings) {
 	}
 }
 
-// checkMaintenance checks that each machine on a Proxmox node under maintenance has another to go to.
+// checkMaintenance checks that each machine on a Proxmox node under maintenance may run on another Proxmox node.
 func (c *Cluster) checkMaintenance(findings *Findings) {
 	for i, host := range c.Proxmox.Maintenance {
 		if host != "" && len(c.Proxmox.Nodes) > 0 && !slices.Contains(c.Proxmox.Nodes, host) {
@@ -188,7 +183,7 @@ func (c *Cluster) checkMaintenance(findings *Findings) {
 	}
 	for _, pool := range c.NodePools {
 		for _, node := range pool.Nodes {
-			if len(pool.Hosts) > 0 && c.leaves(node) && node.Host == node.home {
+			if len(pool.Hosts) > 0 && slices.Contains(c.Proxmox.Maintenance, node.Host) {
 				findings.Found("proxmox.maintenance", "leave a Proxmox node of the pool in service, or add one to its hosts",
 					"leaves no Proxmox node for %s: the pool %s may run on %s only", node.Name, pool.Name, strings.Join(pool.Hosts, ", "))
 				break

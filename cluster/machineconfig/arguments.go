@@ -56,7 +56,7 @@ func arguedBy(full config.Provider) argued {
 	return given
 }
 
-// wrongFor returns the arguments that a version of Kubernetes does not take: what was removed says so, and the rest has never existed.
+// wrongFor returns the arguments that a version of Kubernetes does not take: what was removed, and what is mistyped.
 func (a argued) wrongFor(version string) (all []wrong) {
 	if len(a.arguments)+len(a.gates) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (a argued) wrongFor(version string) (all []wrong) {
 	for minor := uint64(oldestRemoval); minor <= comes.Minor; minor++ {
 		all = append(all, a.removedIn(minor)...)
 	}
-	for _, one := range a.unknownTo(comes) {
+	for _, one := range a.mistypedFor(comes) {
 		if !slices.ContainsFunc(all, func(other wrong) bool { return other.part == one.part && other.item == one.item }) {
 			all = append(all, one)
 		}

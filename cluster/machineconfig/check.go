@@ -43,7 +43,7 @@ func CheckPatches(declared *cluster.Cluster) []Violation {
 	return append(c.checkKubeletFlags(), slices.Concat(found, c.checkSecrets(found))...)
 }
 
-// checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set, and those that Kubernetes has removed.
+// checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set, and those that Kubernetes does not take.
 func (c model) checkKubeletFlags() []Violation {
 	var violations []Violation
 	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {

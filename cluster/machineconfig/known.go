@@ -10,7 +10,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
-	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // argumentTables has a table for a minor release of Kubernetes: what its components themselves say that they take, one of a kind in each
@@ -47,21 +47,22 @@ var tableOf = func() func(minor uint64) takes {
 	return func(minor uint64) takes { return read()[fmt.Sprintf("1.%d", minor)] }
 }()
 
-// unknownTo returns the arguments that the components of a version do not know, and with which they do not start.
-func (a argued) unknownTo(version semver.Version) (all []wrong) {
+// typo is the most letters in which a name that is refused differs from one that the components know.
+const typo = 2
+
+// mistypedFor returns the arguments that the components of a version do not know, and with which they do not start, where they are almost
+// those of a name that is known. Others are left to the API server that runs and to the first node: a later patch release may know them.
+func (a argued) mistypedFor(version semver.Version) (all []wrong) {
 	table := tableOf(version.Minor)
 	if table == nil {
 		return nil
 	}
 	check := func(part, kind, name, what string) {
-		if slices.Contains(table[kind], name) {
-			return
+		meant := syntax.Nearest(name, table[kind], typo)
+		if meant != "" && !slices.Contains(table[kind], name) {
+			problem := fmt.Sprintf("%s is %s in Kubernetes 1.%d", name, what, version.Minor)
+			all = append(all, wrong{part: part, item: name, problem: problem, remedy: "did you mean " + meant + "?"})
 		}
-		one := wrong{part: part, item: name, problem: fmt.Sprintf("%s is %s in Kubernetes 1.%d", name, what, version.Minor), remedy: removeIt}
-		if meant := cluster.Suggest(name, table[kind]); meant != "" {
-			one.remedy = "did you mean " + meant + "?"
-		}
-		all = append(all, one)
 	}
 	for _, id := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID, k8s.KubeletID} {
 		for _, argument := range a.arguments[id] {
@@ -87,11 +88,12 @@ func (a argued) unknownTo(version semver.Version) (all []wrong) {
 	return all
 }
 
-// gatesOf returns the names in a list of feature gates, GATE=BOOLEAN or COMPONENT:GATE=BOOLEAN, separated by commas.
+// gatesOf returns the names in a list of feature gates, GATE=BOOLEAN or COMPONENT:GATE=BOOLEAN, separated by commas. Spaces count for nothing.
 func gatesOf(list string) (names []string) {
 	for one := range strings.SplitSeq(list, ",") {
-		if name, _, _ := strings.Cut(one, "="); name != "" {
-			names = append(names, name[strings.LastIndex(name, ":")+1:])
+		name, _, _ := strings.Cut(one, "=")
+		if name = strings.TrimSpace(name[strings.LastIndex(name, ":")+1:]); name != "" {
+			names = append(names, name)
 		}
 	}
 	return names

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-func TestCheckPatches_RefusesWhatTheComponentsDoNotKnow(t *testing.T) {
+func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 	of := func(version, patch string, kubelet map[string]string) (said []string) {
 		for _, violation := range CheckPatches(sample(t, func(c *cluster.Cluster) {
 			c.Talos.Version, c.Kubernetes.Version, c.Talos.Kubelet.ExtraArgs = "v1.14.6", version, kubelet
@@ -22,15 +22,15 @@ func TestCheckPatches_RefusesWhatTheComponentsDoNotKnow(t *testing.T) {
 	for patch, says := range map[string]string{
 		"cluster: {apiServer: {extraArgs: {oidc-isuer-url: https://id.home.arpa}}}": at + "apiServer.extraArgs.oidc-isuer-url: " +
 			"oidc-isuer-url is no flag of kube-apiserver in Kubernetes 1.36; did you mean oidc-issuer-url?",
-		"cluster: {apiServer: {extraArgs: {feature-gates: 'NoSuchGateAtAll=true,AllAlpha=false'}}}": at + "apiServer.extraArgs.feature-gates: " +
-			"NoSuchGateAtAll is no feature gate in Kubernetes 1.36; remove it",
+		"cluster: {apiServer: {extraArgs: {feature-gates: 'APIServerTracin=true,AllAlpha=false'}}}": at + "apiServer.extraArgs.feature-gates: " +
+			"APIServerTracin is no feature gate in Kubernetes 1.36; did you mean APIServerTracing?",
 		"cluster: {apiServer: {extraArgs: {disable-admission-plugins: PodSecurty}}}": at + "apiServer.extraArgs.disable-admission-plugins: " +
 			"PodSecurty is no admission plugin in Kubernetes 1.36; did you mean PodSecurity?",
 		"cluster: {controllerManager: {extraArgs: {node-monitor-graceperiod: 1m}}}": at +
 			"controllerManager.extraArgs.node-monitor-graceperiod: node-monitor-graceperiod is no flag of kube-controller-manager in " +
 			"Kubernetes 1.36; did you mean node-monitor-grace-period?",
-		"cluster: {scheduler: {extraArgs: {event-ttl: 1h}}}": at + "scheduler.extraArgs.event-ttl: " +
-			"event-ttl is no flag of kube-scheduler in Kubernetes 1.36; remove it",
+		"cluster: {scheduler: {extraArgs: {leader-electt: 'true'}}}": at + "scheduler.extraArgs.leader-electt: " +
+			"leader-electt is no flag of kube-scheduler in Kubernetes 1.36; did you mean leader-elect?",
 		"machine: {kubelet: {extraConfig: {featureGates: {MemoryQoSS: true}}}}": "talos.patches.controlPlanes[0]: " +
 			"machine.kubelet.extraConfig.featureGates: MemoryQoSS is no feature gate in Kubernetes 1.36; did you mean MemoryQoS?",
 	} {
@@ -41,6 +41,7 @@ func TestCheckPatches_RefusesWhatTheComponentsDoNotKnow(t *testing.T) {
 		of("v1.36.6", "machine: {sysctls: {vm.swappiness: '1'}}", map[string]string{"max-pod": "100"}))
 
 	assert.Empty(t, of("v1.36.6", "cluster: {apiServer: {extraArgs: {oidc_issuer_url: https://id.home.arpa, v: '4', vmodule: 'a=2', "+
-		"feature-gates: 'kube:AllBeta=true', enable-admission-plugins: 'AlwaysPullImages,PodNodeSelector'}}}",
+		"feature-gates: 'kube: AllBeta=true, MemoryQoS =false', enable-admission-plugins: 'AlwaysPullImages,PodNodeSelector'}}}",
 		map[string]string{"v": "2", "feature-gates": "MemoryQoS=true"}), "what they know, and names as the components read them")
+	assert.Empty(t, of("v1.36.9", "cluster: {apiServer: {extraArgs: {feature-gates: 'OfALaterPatchRelease=true'}}}", nil))
 }

@@ -30,6 +30,7 @@ func TestExplain_LoadsToTheSameCluster(t *testing.T) {
 			assert.Equal(t, string(want), string(got))
 			for i, machine := range c.Machines() {
 				assert.Equal(t, machine.Pinned(), again.Machines()[i].Pinned(), machine.Name)
+				assert.Equal(t, machine.Home(), again.Machines()[i].Home(), machine.Name)
 			}
 		})
 	}

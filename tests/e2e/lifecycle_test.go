@@ -34,7 +34,7 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"Talos, with a failed upgrade and a kill in the middle", talosUpgraded},
 		{"an extension", extensionAdded},
 		{"a sysctl that reboots nothing", sysctlChanged},
-		{"a feature gate that does not exist, which is refused", wrongGate(gateUnknownToCheck)},
+		{"a feature gate that does not exist, which is refused", wrongGate},
 		{"a flag with a wrong value, which stops at the first control plane", wrongFlag(load)},
 		{"a flag of the API servers, which restart one after the other", flagChanged(load)},
 		{"memory of all machines, with a kill in the middle", memoryChanged(load)},
@@ -196,24 +196,15 @@ func (l *lab) arguments(values map[string]any) {
 	}}})
 }
 
-// What says that a feature gate does not exist: the check of the stack file, for a minor release of Kubernetes whose components it knows,
-// and otherwise the API server that runs.
-const (
-	gateUnknownToCheck = `cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate in Kubernetes 1\.36`
-	gateUnknownToRun   = `infra-cp-1: cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate of the Kubernetes that runs`
-)
-
 // wrongGate declares a feature gate that Kubernetes does not know. No node gets it.
-func wrongGate(says string) func(*lab) {
-	return func(l *lab) {
-		l.arguments(map[string]any{"feature-gates": "NoSuchGate=true"})
-		l.fails(says)
-		for _, address := range addresses {
-			require.NotContains(l.t, l.onNode(address, "get", "machineconfig", "--output=yaml"), "NoSuchGate", address)
-		}
-		l.arguments(map[string]any{})
-		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+func wrongGate(l *lab) {
+	l.arguments(map[string]any{"feature-gates": "NoSuchGate=true"})
+	l.fails(`infra-cp-1: cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate of the Kubernetes that runs`)
+	for _, address := range addresses {
+		require.NotContains(l.t, l.onNode(address, "get", "machineconfig", "--output=yaml"), "NoSuchGate", address)
 	}
+	l.arguments(map[string]any{})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 }
 
 // wrongFlag declares a flag with a value that the API server does not take, so that it does not start. The next run corrects it: no other

@@ -25,7 +25,6 @@ func TestMinors_AClusterGoesFromOneMinorReleaseToTheNext(t *testing.T) {
 	load := startLoad(l)
 	load.during(l, []change{
 		{"minor releases are not skipped, and pairs fit", skippedMinorRefused},
-		{"a feature gate that does not exist, which is refused", wrongGate(gateUnknownToRun)},
 		{"Talos 1.13, whose first boot fails", talosRollsBackOnce},
 		{"Kubernetes 1.36", upgraded("v1.13.9", "v1.36.4")},
 		{"the manifests are those of Talos", manifestsAreThoseOfTalos},

@@ -185,7 +185,7 @@ var realChanges = []realChange{
 		l.patchReally(map[string]any{"cluster": map[string]any{"apiServer": map[string]any{
 			"extraArgs": map[string]any{"feature-gates": "NoSuchGate=true"},
 		}}})
-		l.fails(gateUnknownToRun)
+		l.fails(`infra-cp-1: cluster.apiServer.extraArgs.feature-gates: NoSuchGate is no feature gate of the Kubernetes that runs`)
 	}},
 	{"a flag of the API server", func(l *lab) {
 		l.patchReally(map[string]any{"cluster": map[string]any{"apiServer": map[string]any{

@@ -84,18 +84,25 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 	return pulumi.ResourceHooks(hooks), nil
 }
 
-// prepareMove returns the hook that refuses a move without a pin or maintenance, and that prepares any other.
+// prepareMove returns the hook that refuses a move without a pin or maintenance, and the update of a VM that is not where the state says, and
+// that prepares any other move.
 func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.ResourceHook, error) {
 	background, api := ctx.Context(), api(m.Cluster)
-	prepare := !ctx.DryRun() && !m.Proxmox.Datastores.ISOShared
 	return ctx.RegisterResourceHook(m.NameOf(node.Name, "move"), func(change *pulumi.ResourceHookArgs) error {
 		from, moves := movedFrom(change.OldOutputs, node)
-		switch {
-		case !moves:
-			return nil
-		case !mayMove(node, change.OldInputs):
+		if moves && !mayMove(node, change.OldInputs) {
 			return errNotPinned(node, from)
-		case prepare:
+		}
+		if ctx.DryRun() {
+			return nil
+		}
+		where, err := reclaim.Where(background, api, node.VMID)
+		switch {
+		case err != nil:
+			return err
+		case from != "" && where != "" && where != from:
+			return errElsewhere(node, from, where)
+		case moves && !m.Proxmox.Datastores.ISOShared:
 			return reclaim.Eject(background, api, from, node.VMID)
 		}
 		return nil

@@ -56,6 +56,13 @@ func movedFrom(vm resource.PropertyMap, node cluster.Machine) (from string, move
 	return value.StringValue(), value.StringValue() != node.Host
 }
 
+// errElsewhere refuses to update a VM that is not where the state says. The provider stores the declared Proxmox node before it has migrated
+// the VM, so after a migration that Proxmox VE has refused, the next run would see nothing left to do.
+func errElsewhere(node cluster.Machine, state, where string) error {
+	return fmt.Errorf("%s: VM %d is on Proxmox node %s, and the state says %s: a migration has failed, or somebody has moved the VM; "+
+		"run pulumi refresh, then up again", node.Name, node.VMID, where, state)
+}
+
 // errNotPinned refuses to move a machine to a Proxmox node that the stack file does not name for it.
 func errNotPinned(node cluster.Machine, from string) error {
 	return fmt.Errorf("%s: %s was placed on %s, and without a host it would be placed on %s now; "+
@@ -63,13 +70,13 @@ func errNotPinned(node cluster.Machine, from string) error {
 }
 
 // awayTag is the tag of a VM that maintenance keeps away from its own Proxmox node. The state has it, too: so a later run may bring the VM
-// back, although its Proxmox node is not written in the stack file, whatever became of the runs between.
+// back, although its Proxmox node is not written in the stack file.
 const awayTag = "slipway-maintenance"
 
 // away reports whether maintenance keeps a machine away from its own Proxmox node.
 func away(node cluster.Machine) bool { return node.Host != node.Home() }
 
-// mayMove reports whether the stack file says that a VM, which had some inputs, moves: by a pin, for maintenance, or after its end.
+// mayMove reports whether the stack file says that a VM, which had some inputs, moves: by a pin, for maintenance, or home from maintenance.
 func mayMove(node cluster.Machine, was resource.PropertyMap) bool {
 	tags, _ := mappable(was)["tags"].([]any)
 	return node.Pinned() || away(node) || slices.Contains(tags, any(awayTag))
