@@ -77,6 +77,9 @@ const (
 	HelmController      FluxComponent = "helm-controller"
 )
 
+// NotificationController sends alerts, and takes webhooks.
+const NotificationController FluxComponent = "notification-controller"
+
 // sourceWatcher is not in Flux before 2.7.
 const sourceWatcher FluxComponent = "source-watcher"
 
@@ -84,8 +87,8 @@ var requiredComponents = []FluxComponent{SourceController, KustomizeController, 
 
 // Choices lists the controllers.
 func (FluxComponent) Choices() []string {
-	return append(texts(requiredComponents...), "notification-controller", "image-reflector-controller", "image-automation-controller",
-		string(sourceWatcher))
+	return append(texts(requiredComponents...), string(NotificationController), "image-reflector-controller",
+		"image-automation-controller", string(sourceWatcher))
 }
 
 // DefaultFlux returns the Flux of a stack that sets no key of it.

@@ -20,6 +20,8 @@ var (
 	rolesOfOthers = []string{"view", "edit", "admin", "cluster-admin", "system:auth-delegator"}
 )
 
+const notificationGroup = "notification.toolkit.fluxcd.io"
+
 // references: an object of the tree that another one names exists.
 func references(t *tree) {
 	t.each(func(layer Layer, object Object) {
@@ -59,6 +61,10 @@ func references(t *tree) {
 			}
 		case object.Is("cert-manager.io", "Certificate"):
 			r.issuer(object.Text("spec", "issuerRef", "kind"), object.Text("spec", "issuerRef", "name"))
+		case object.Is(notificationGroup, "Provider"):
+			r.needs("", "Secret", object.GetNamespace(), object.Text("spec", "secretRef", "name"))
+		case object.Is(notificationGroup, "Alert"):
+			r.needs(notificationGroup, "Provider", object.GetNamespace(), object.Text("spec", "providerRef", "name"))
 		case object.Is("rbac.authorization.k8s.io", "ClusterRoleBinding"):
 			if name := object.Text("roleRef", "name"); !slices.Contains(rolesOfOthers, name) {
 				r.needs("rbac.authorization.k8s.io", "ClusterRole", "", name)

@@ -36,6 +36,7 @@ var crdSources = []struct{ pinnedIn, module, files string }{
 	{"flux", "github.com/fluxcd/kustomize-controller", "config/crd/bases/*.yaml"},
 	{"flux", "github.com/fluxcd/helm-controller", "config/crd/bases/*.yaml"},
 	{"flux", "github.com/fluxcd/source-controller", "config/crd/bases/*.yaml"},
+	{"../../tests/tree/sources", "github.com/fluxcd/notification-controller", "config/crd/bases/*.yaml"},
 	{"../../tests/tree/sources", "github.com/external-secrets/external-secrets", "deploy/crds/bundle.yaml"},
 	{"prometheus-operator-crds", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd/*.yaml"},
 	{"victoriametrics-operator-crds", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"},

@@ -95,7 +95,7 @@ var (
 	}
 	withCloudflare = map[string]string{
 		"ISSUER": "acme-cloudflare", "ACME_EMAIL": "ops@example.com", "DNS": "cloudflare",
-		"CLOUDFLARE_ZONE": "023e105f4ecef8ad9ca31a8372d0c353",
+		"CLOUDFLARE_ZONE": "023e105f4ecef8ad9ca31a8372d0c353", "ALERTS": "webhook", "ALERTS_TYPE": "discord",
 	}
 )
 
@@ -123,7 +123,7 @@ var variants = map[string]variant{
 	besideCeph: {settings: map[string]string{
 		"LOCAL_STORAGE": "beside", "LOCAL_STORAGE_VOLUME": "data", "LOCAL_STORAGE_NODES": `["worker-1","worker-2"]`,
 	}},
-	" with Cloudflare": {settings: withCloudflare},
+	" with Cloudflare and alerts": {settings: withCloudflare},
 	" with keys in Git": {
 		settings: with(withServer, map[string]string{"KEYS": "git"}),
 		keys: map[string]string{
@@ -131,10 +131,11 @@ var variants = map[string]variant{
 			"backup/etcd/git/bucket": "etcd-backup/bucket",
 		},
 	},
-	" with Cloudflare's key in Git": {
+	" with Cloudflare and alerts, keys in Git": {
 		settings: with(withCloudflare, map[string]string{"KEYS": "git"}),
 		keys: map[string]string{
 			"security/issuers/git/acme-cloudflare": "cert-manager/cloudflare", "networking/external-dns/git/cloudflare": "external-dns/cloudflare",
+			"alerts/git/webhook": "flux-system/alerts",
 		},
 	},
 	" with keys in Git, and none is needed": {settings: map[string]string{"KEYS": "git"}},

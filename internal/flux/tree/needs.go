@@ -46,6 +46,10 @@ var components = []component{
 		func(c *cluster.Cluster) bool { return c.Providers.OnePassword != nil }},
 	{"bitnami.com", "sealed-secrets", "secrets.sealedSecrets", "declare it",
 		func(c *cluster.Cluster) bool { return c.Providers.SealedSecrets != nil }},
+	{"notification.toolkit.fluxcd.io", "notification", "gitops.flux.components", "add notification-controller",
+		func(c *cluster.Cluster) bool {
+			return slices.Contains(c.GitOps.Flux.Components, cluster.NotificationController)
+		}},
 	crds("ceph.rook.io", "rook", "rook", func(c *cluster.CRDs) cluster.CRDSource { return c.Rook }),
 	crds("csi.ceph.io", "ceph-csi", "cephCSI", func(c *cluster.CRDs) cluster.CRDSource { return c.CephCSI }),
 	crds("operator.victoriametrics.com", "victoria-metrics", "victoriaMetrics",

@@ -140,6 +140,8 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 		"gitops.settings.CLOUDFLARE_ZONE: example.com has another form than the manifests take; " +
 			"write it like 023e105f4ecef8ad9ca31a8372d0c353": {"DNS": "cloudflare", "CLOUDFLARE_ZONE": "example.com"},
 		"gitops.settings.ACME_EMAIL: is missing, and ISSUER is acme-cloudflare; add it, such as ops@example.com": {"ISSUER": "acme-cloudflare"},
+		"gitops.settings.ALERTS: slack is not known; write one of none, webhook":                                 {"ALERTS": "slack"},
+		"gitops.settings.ALERTS_TYPE: Slack is not known; did you mean slack?":                                   {"ALERTS_TYPE": "Slack"},
 		"gitops.settings.KEYS: 1password is not known; did you mean onepassword?":                                {"KEYS": "1password"},
 		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                    {"METRICS_SIZE": "20GB"},
 		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; " +
@@ -365,6 +367,20 @@ func TestCheckStack_WarnsOfObjectsWhoseCRDsTheStackLeavesOut(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, advice, one.api)
 	}
+}
+
+func TestCheckStack_WarnsOfAlertsThatNoControllerOfFluxSends(t *testing.T) {
+	const alert = "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata: {name: flux, namespace: flux-system}\n"
+	advice, problems, err := CheckStack(withTree(t, alert), given(t, map[string]string{"ALERTS": "webhook", "ALERTS_TYPE": "discord"}))
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	assert.EqualError(t, advice, "gitops.flux.components: kubernetes/clusters/infra/object.yaml declares a Alert of "+
+		"notification.toolkit.fluxcd.io, which this stack does not have; add notification-controller, unless something else brings it")
+	advice, _, err = CheckStack(withTree(t, alert), given(t, nil, func(c *cluster.Cluster) {
+		c.GitOps.Flux.Components = append(c.GitOps.Flux.Components, cluster.NotificationController)
+	}))
+	require.NoError(t, err)
+	assert.Empty(t, advice)
 }
 
 func TestCheckStack_WarnsOfTenantsWithoutAServiceAccount(t *testing.T) {
