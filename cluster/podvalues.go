@@ -2,15 +2,42 @@ package cluster
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
+
+// podTypes are the names of values that charts write into objects as they are, with the types that Kubernetes gives them. Keys beside those
+// of the type are the chart's own.
+var podTypes = map[string]reflect.Type{
+	"affinity":                  reflect.TypeFor[corev1.Affinity](),
+	"containerSecurityContext":  reflect.TypeFor[corev1.SecurityContext](),
+	"extraEnv":                  reflect.TypeFor[[]corev1.EnvVar](),
+	"extraVolumeMounts":         reflect.TypeFor[[]corev1.VolumeMount](),
+	"extraVolumes":              reflect.TypeFor[[]corev1.Volume](),
+	"livenessProbe":             reflect.TypeFor[corev1.Probe](),
+	"podSecurityContext":        reflect.TypeFor[corev1.PodSecurityContext](),
+	"readinessProbe":            reflect.TypeFor[corev1.Probe](),
+	"resources":                 reflect.TypeFor[corev1.ResourceRequirements](),
+	"securityContext":           reflect.TypeFor[corev1.SecurityContext](), // or that of the pod, which has keys beside these
+	"startupProbe":              reflect.TypeFor[corev1.Probe](),
+	"strategy":                  reflect.TypeFor[appsv1.DeploymentStrategy](),
+	"tolerations":               reflect.TypeFor[[]corev1.Toleration](),
+	"topologySpreadConstraints": reflect.TypeFor[[]corev1.TopologySpreadConstraint](),
+	"updateStrategy":            reflect.TypeFor[appsv1.DeploymentStrategy](), // a DaemonSet's has the same keys
+}
+
+// oneShape are the names that have no other shape in any chart.
+var oneShape = []string{"affinity", "nodeSelector", "podAnnotations", "podLabels", "tolerations"}
 
 // textMaps are names of values that charts write into objects as they are, and whose values are texts to Kubernetes.
 var textMaps = regexp.MustCompile(`^nodeSelector$|([aA]nnotations|[lL]abels)$`)
@@ -19,33 +46,21 @@ var textMaps = regexp.MustCompile(`^nodeSelector$|([aA]nnotations|[lL]abels)$`)
 var labelMaps = []string{"nodeSelector", "podLabels", "matchLabels", "commonLabels"}
 
 // CheckPodValues checks the values of a chart that have one name and one form in all charts, because Kubernetes has them: resources,
-// tolerations, node selectors, labels, annotations. A value of another shape is the chart's own, and is left alone, and so is a template.
+// tolerations, security contexts, node selectors, labels, annotations. A value of another shape is the chart's own, and is left alone, and so
+// is a template.
 func CheckPodValues(path string, values map[string]any, findings *Findings) {
 	p := podValues{findings}
 	for _, key := range sorted(values) {
 		at := KeyPath(path, key)
+		if p.known(at, key, values[key]) {
+			continue
+		}
 		switch value := values[key].(type) {
 		case map[string]any:
-			switch {
-			case key == "resources":
-				p.resources(at, value)
-			case key == "tolerations":
-				p.Found(at, "write a list, each toleration after a dash", "is a mapping")
-			case key == "affinity":
-				p.keys(at, value, []string{"nodeAffinity", "podAffinity", "podAntiAffinity"})
-			case textMaps.MatchString(key):
-				p.texts(at, value, slices.Contains(labelMaps, key))
-			}
 			CheckPodValues(at, value, findings)
 		case []any:
-			if key == "nodeSelector" || key == "affinity" || key == "podAnnotations" || key == "podLabels" {
-				p.Found(at, "write a mapping, without dashes", "is a list")
-			}
 			for i, item := range value {
-				below, isMap := item.(map[string]any)
-				if isMap && key == "tolerations" {
-					p.toleration(ItemPath(at, i), below)
-				}
+				below, _ := item.(map[string]any)
 				CheckPodValues(ItemPath(at, i), below, findings)
 			}
 		case string:
@@ -58,48 +73,144 @@ func CheckPodValues(path string, values map[string]any, findings *Findings) {
 
 type podValues struct{ *Findings }
 
-// keys reports keys that are close to known ones.
-func (p podValues) keys(path string, given map[string]any, known []string) {
-	for _, key := range sorted(given) {
-		if meant := Suggest(key, known); meant != "" && !slices.Contains(known, key) {
-			p.Found(KeyPath(path, key), "did you mean "+meant+"?", "is no key that Kubernetes knows")
+// known checks a value whose name and shape are Kubernetes' own, and reports whether it is one.
+func (p podValues) known(path, key string, value any) bool {
+	kind, has := podTypes[key]
+	if textMaps.MatchString(key) {
+		kind, has = reflect.TypeFor[map[string]string](), true
+	}
+	_, isMap := value.(map[string]any)
+	_, isList := value.([]any)
+	fits := has && (isList && kind.Kind() == reflect.Slice || isMap && kind.Kind() != reflect.Slice)
+	if !fits && !((isMap || isList) && slices.Contains(oneShape, key)) {
+		return false
+	}
+	p.check(path, key, value, kind)
+	return true
+}
+
+// check compares a value with the type that Kubernetes has for it.
+func (p podValues) check(path, key string, value any, kind reflect.Type) {
+	for kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	text, isText := value.(string)
+	given, isMap := value.(map[string]any)
+	list, isList := value.([]any)
+	switch {
+	case value == nil, isText && isTemplate(text):
+	case kind == reflect.TypeFor[resource.Quantity]():
+		p.quantity(path, value)
+	case kind == reflect.TypeFor[intstr.IntOrString]():
+		if !isText {
+			p.scalar(path, value, reflect.Int)
 		}
+	case kind.Kind() == reflect.Slice && !isList:
+		p.Found(path, "write a list, each item after a dash", "is %s", shape(value))
+	case kind.Kind() == reflect.Slice:
+		for i, item := range list {
+			p.check(ItemPath(path, i), key, item, kind.Elem())
+		}
+	case slices.Contains([]reflect.Kind{reflect.Struct, reflect.Map}, kind.Kind()) && !isMap:
+		p.Found(path, "write a mapping, without dashes", "is %s", shape(value))
+	case kind.Kind() == reflect.Map:
+		for _, name := range sorted(given) {
+			p.check(KeyPath(path, name), name, given[name], kind.Elem())
+		}
+		if slices.Contains(labelMaps, key) {
+			p.labels(path, given)
+		}
+	case kind.Kind() == reflect.Struct:
+		p.object(path, given, kind)
+	default:
+		p.scalar(path, value, kind.Kind())
 	}
 }
 
-func (p podValues) resources(path string, given map[string]any) {
-	p.keys(path, given, []string{"limits", "requests", "claims"})
+// object checks the keys of a mapping that an object of Kubernetes has, too.
+func (p podValues) object(path string, given map[string]any, kind reflect.Type) {
+	fields := jsonFields(kind)
+	for _, key := range sorted(given) {
+		if field, known := fields[key]; known {
+			p.check(KeyPath(path, key), key, given[key], field)
+		} else if meant := syntax.Nearest(key, sorted(fields), min(2, len(key)/2)); meant != "" {
+			p.Found(KeyPath(path, key), "did you mean "+meant+"?", "is no key that Kubernetes knows")
+		}
+	}
+	switch kind {
+	case reflect.TypeFor[corev1.Toleration]():
+		p.toleration(path, given)
+	case reflect.TypeFor[corev1.ResourceRequirements]():
+		p.requests(path, given)
+	}
+}
+
+// scalar checks a text, a number or a switch.
+func (p podValues) scalar(path string, value any, kind reflect.Kind) {
+	number, isNumber := value.(float64)
+	_, isText := value.(string)
+	_, isSwitch := value.(bool)
+	switch {
+	case kind == reflect.String && (isNumber || isSwitch):
+		p.Found(path, "write it in quotes", "%v is no text, and Kubernetes takes texts only", value)
+	case kind == reflect.String && !isText:
+		p.Found(path, "write a text", "is %s", shape(value))
+	case kind == reflect.Bool && !isSwitch:
+		p.Found(path, "write true or false, without quotes", "is %s", shape(value))
+	case (kind == reflect.Int || kind == reflect.Int32 || kind == reflect.Int64) && (!isNumber || number != float64(int64(number))):
+		p.Found(path, "write a whole number, without quotes", "is %s", shape(value))
+	}
+}
+
+// shape says what a value is.
+func shape(value any) string {
+	switch value := value.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return "the text " + syntax.Shown(syntax.Form{}, value)
+	default:
+		return fmt.Sprint(value)
+	}
+}
+
+// jsonFields returns the types of an object's fields by their names in JSON.
+func jsonFields(kind reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(kind) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+			fields[name] = field.Type
+		}
+	}
+	return fields
+}
+
+// requests checks that no request is above its limit.
+func (p podValues) requests(path string, given map[string]any) {
 	limits, _ := given["limits"].(map[string]any)
 	requests, _ := given["requests"].(map[string]any)
-	for _, name := range sorted(limits) {
-		p.quantity(path+".limits."+name, limits[name])
-	}
 	for _, name := range sorted(requests) {
-		request, is := p.quantity(path+".requests."+name, requests[name])
-		if limit, err := resource.ParseQuantity(fmt.Sprint(limits[name])); is && err == nil && request.Cmp(limit) > 0 {
+		request, err := resource.ParseQuantity(fmt.Sprint(requests[name]))
+		limit, none := resource.ParseQuantity(fmt.Sprint(limits[name]))
+		if err == nil && none == nil && request.Cmp(limit) > 0 {
 			p.Found(path+".requests."+name, "write at most that, or raise the limit", "%v is more than the limit %v", requests[name], limits[name])
 		}
 	}
 }
 
-// quantity checks a number or a text, and returns it if it is a quantity.
-func (p podValues) quantity(path string, value any) (resource.Quantity, bool) {
+// quantity checks a number or a text.
+func (p podValues) quantity(path string, value any) {
 	text := fmt.Sprint(value)
-	switch value.(type) {
-	case string, float64:
-	default:
-		return resource.Quantity{}, false
-	}
-	quantity, err := resource.ParseQuantity(text)
-	if err != nil && !isTemplate(text) || err == nil && quantity.Sign() < 0 {
+	if quantity, err := resource.ParseQuantity(text); err != nil || quantity.Sign() < 0 {
 		p.Found(path, "write one, such as 500m of cpu or 256Mi of memory", "%s is no quantity of Kubernetes", syntax.Shown(syntax.Form{}, text))
 	}
-	return quantity, err == nil
 }
 
+// toleration checks what the types of Kubernetes leave open.
 func (p podValues) toleration(path string, given map[string]any) {
 	text := func(key string) string { value, _ := given[key].(string); return value }
-	p.keys(path, given, []string{"key", "operator", "value", "effect", "tolerationSeconds"})
 	operator, effect := text("operator"), text("effect")
 	if effects := []string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}; !slices.Contains(effects, effect) && !isTemplate(effect) {
 		p.Found(path+".effect", OneOf(effect, effects[1:]), "%s is no effect of a taint", effect)
@@ -115,18 +226,13 @@ func (p podValues) toleration(path string, given map[string]any) {
 	}
 }
 
-// texts checks the values of a mapping of texts.
-func (p podValues) texts(path string, given map[string]any, labels bool) {
+// labels checks the form of labels.
+func (p podValues) labels(path string, given map[string]any) {
 	for _, key := range sorted(given) {
-		at := KeyPath(path, key)
-		switch value := given[key].(type) {
-		case bool, float64:
-			p.Found(at, "write it in quotes", "%v is no text, and Kubernetes takes texts only", value)
-		case string:
-			if labels && !isTemplate(key+value) && len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-				p.Found(at, "write letters, digits, dashes, dots and underscores, at most 63", "%s is no label of Kubernetes",
-					syntax.Shown(syntax.Form{}, value))
-			}
+		value, isText := given[key].(string)
+		if isText && !isTemplate(key+value) && len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
+			p.Found(KeyPath(path, key), "write letters, digits, dashes, dots and underscores, at most 63", "%s is no label of Kubernetes",
+				syntax.Shown(syntax.Form{}, value))
 		}
 	}
 }

@@ -115,6 +115,40 @@ func hostEmptied(t *testing.T, l *lab) {
 	require.Equal(t, want, l.machines(), "they are back, and the others are where they were")
 }
 
+// TestLifecycle_ARefusedMigrationIsNotTakenForDone empties a Proxmox node whose machine cannot migrate at first. The provider's state then
+// has the machine where it is not, so the next run would find nothing to do.
+func TestLifecycle_ARefusedMigrationIsNotTakenForDone(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "refused", func(s settings) {
+		s.withoutProviders()
+		oneNode(s)
+		s.set("gitops", map[string]any{"enabled": false})
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	const name, why = "infra-cp-1", "not enough memory on the target"
+	before := l.machines()
+	home := before[name].Host
+
+	l.must("fault", "proxmox-task-fails", "qmigrate", "--detail", why)
+	l.declare("proxmox", map[string]any{"maintenance": []any{home}})
+	l.fails(why)
+	l.must("fault", "--off", "proxmox-task-fails", "qmigrate")
+	l.fails(fmt.Sprintf(`%s: VM %d is on Proxmox node %s, and the state says pve\d: .*; run pulumi refresh, then up again`,
+		name, before[name].ID, home))
+	require.Equal(t, before, l.machines())
+
+	l.pulumi("refresh", "--yes", "--skip-preview", "--stack", "infra")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	away := l.machines()
+	require.NotEqual(t, home, away[name].Host)
+	require.Equal(t, map[string]machine{name: before[name].moved(away[name].Host)}, away)
+
+	l.declare("proxmox", map[string]any{"maintenance": []any{}})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, map[string]machine{name: away[name].moved(home)}, l.machines())
+	unprotectAndDestroy(l)
+}
+
 // movedByHand migrates a VM as a person would, in Proxmox VE.
 func movedByHand(t *testing.T, l *lab) {
 	const name, from, to = "infra-worker-2", "pve2", "pve1"
