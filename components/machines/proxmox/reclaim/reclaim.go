@@ -1,8 +1,8 @@
 // Package reclaim removes the VM that an interrupted run has left on Proxmox VE, so that the next run can create it.
 //
 // A run that is killed while it creates a VM leaves a VM that no state contains. Every later run would fail, because the VM id is
-// taken. Reclaim removes such a VM only if no data can be lost: it has the name, Proxmox node and description of the declared VM, its Talos
-// is in maintenance mode, and no disk has Talos installed, so it never had a configuration. Any other VM is refused with a remedy. Check
+// taken. Reclaim removes such a VM only if no data can be lost: it has the name and description of the declared VM, its Talos is in
+// maintenance mode, and no disk has Talos installed, so it never had a configuration. Any other VM is refused with a remedy. Check
 // does the same for all VMs of a new cluster at once, and changes nothing. Remove removes such VMs, and all images, of a cluster that is
 // destroyed. Eject prepares a VM for its migration, Reset resets a VM, and Power and Restart repair a VM that a failed update has left half
 // changed. The package imports no Pulumi.
@@ -123,9 +123,6 @@ func (v VM) taken(found *machine) error {
 		return fmt.Errorf("vmId: %d is taken by the container %q on Proxmox node %s; choose another id, or remove that container",
 			v.ID, found.name, found.node)
 	}
-	if found.name == v.Name && found.description == v.Description {
-		return v.unknown(found, fmt.Errorf("it is not on %s", v.Host))
-	}
 	return fmt.Errorf("vmId: %d is taken by %q on Proxmox node %s; choose another id, or remove that VM", v.ID, found.name, found.node)
 }
 
@@ -153,9 +150,10 @@ func (v VM) unknown(found *machine, why error) error {
 		"%w; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, found.node, errMayHoldData, why)
 }
 
-// matches reports whether a machine is a VM with the declared node, name and description.
+// matches reports whether a machine is a VM with the declared name and description. It may be on another Proxmox node than the declared one:
+// a pin or maintenance may have come since it was created.
 func (v VM) matches(found *machine) bool {
-	return !found.container && found.node == v.Host && found.name == v.Name && found.description == v.Description
+	return !found.container && found.name == v.Name && found.description == v.Description
 }
 
 // creating is Proxmox's lock on a VM that has no name and no description yet.

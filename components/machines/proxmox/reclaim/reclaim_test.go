@@ -268,13 +268,12 @@ func TestReclaim_KeepsTheMachinesOfOthers(t *testing.T) {
 	}
 }
 
-func TestReclaim_KeepsAMachineOnAnotherNode(t *testing.T) {
+// A pin or maintenance may have come into the stack file between the run that was killed and the next.
+func TestReclaim_RemovesWhatWasCreatedOnAnotherProxmoxNode(t *testing.T) {
 	h := &fakeHost{vm: leftover()}
 	h.vm.node = "pve2"
-	err := try(t, h, answers)
-	require.ErrorContains(t, err, "VM 1111 (infra-cp-1) on Proxmox node pve2 is not in this stack's state")
-	require.ErrorContains(t, err, "it is not on pve1")
-	assert.Empty(t, h.done)
+	require.NoError(t, try(t, h, answers))
+	assert.Equal(t, []string{"POST /status/stop", deleted}, h.done)
 }
 
 // TestReclaim_SendsRequestsOfProxmoxsAPI checks the requests themselves, against replies in Proxmox's form.

@@ -23,9 +23,9 @@ func (v VM) reset(ctx context.Context, pve host) error {
 	case err != nil:
 		return err
 	case found == nil || !v.matches(found):
-		return fmt.Errorf("VM %d (%s) is not on Proxmox node %s any more", v.ID, v.Name, v.Host)
+		return fmt.Errorf("VM %d (%s) is not on Proxmox VE any more", v.ID, v.Name)
 	case found.status != "running":
-		return fmt.Errorf("VM %d (%s) on Proxmox node %s is %s", v.ID, v.Name, v.Host, found.status)
+		return fmt.Errorf("VM %d (%s) on Proxmox node %s is %s", v.ID, v.Name, found.node, found.status)
 	}
 	return pve.run(ctx, found.node, v.ID, http.MethodPost, "/status/reset")
 }

@@ -21,8 +21,8 @@ func TestReset_TouchesNoOtherVM(t *testing.T) {
 		vm   *machine
 		says string
 	}{
-		{nil, "VM 1111 (infra-cp-1) is not on Proxmox node pve1 any more"},
-		{another, "VM 1111 (infra-cp-1) is not on Proxmox node pve1 any more"},
+		{nil, "VM 1111 (infra-cp-1) is not on Proxmox VE any more"},
+		{another, "VM 1111 (infra-cp-1) is not on Proxmox VE any more"},
 		{off, "VM 1111 (infra-cp-1) on Proxmox node pve1 is stopped"},
 	} {
 		h := &fakeHost{vm: tc.vm}
