@@ -84,7 +84,7 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 	return pulumi.ResourceHooks(hooks), nil
 }
 
-// prepareMove returns the hook that refuses a move without a pin or maintenance, and the update of a VM that is not where the state says, and
+// prepareMove returns the hook that refuses a move without a pin or maintenance, and the update of a VM that is not as the state says, and
 // that prepares any other move.
 func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.ResourceHook, error) {
 	background, api := ctx.Context(), api(m.Cluster)
@@ -96,13 +96,14 @@ func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.R
 		if ctx.DryRun() {
 			return nil
 		}
-		where, err := reclaim.Where(background, api, node.VMID)
-		switch {
-		case err != nil:
+		seen, err := reclaim.Look(background, api, node.VMID)
+		if err != nil {
+			return errNotSeen(node, err)
+		}
+		if err := checkState(node, change, seen); err != nil {
 			return err
-		case from != "" && where != "" && where != from:
-			return errElsewhere(node, from, where)
-		case moves && !m.Proxmox.Datastores.ISOShared:
+		}
+		if moves && !m.Proxmox.Datastores.ISOShared {
 			return reclaim.Eject(background, api, from, node.VMID)
 		}
 		return nil

@@ -56,13 +56,6 @@ func movedFrom(vm resource.PropertyMap, node cluster.Machine) (from string, move
 	return value.StringValue(), value.StringValue() != node.Host
 }
 
-// errElsewhere refuses to update a VM that is not where the state says. The provider stores the declared Proxmox node before it has migrated
-// the VM, so after a migration that Proxmox VE has refused, the next run would see nothing left to do.
-func errElsewhere(node cluster.Machine, state, where string) error {
-	return fmt.Errorf("%s: VM %d is on Proxmox node %s, and the state says %s: a migration has failed, or somebody has moved the VM; "+
-		"run pulumi refresh, then up again", node.Name, node.VMID, where, state)
-}
-
 // errNotPinned refuses to move a machine to a Proxmox node that the stack file does not name for it.
 func errNotPinned(node cluster.Machine, from string) error {
 	return fmt.Errorf("%s: %s was placed on %s, and without a host it would be placed on %s now; "+

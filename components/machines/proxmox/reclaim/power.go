@@ -41,18 +41,6 @@ func Power(ctx context.Context, api API, id int) (off bool, waiting []string, er
 	return vm.status == "stopped", waiting, nil
 }
 
-// Where returns the Proxmox node that a VM is on, "" if it does not exist.
-func Where(ctx context.Context, api API, id int) (string, error) {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	pve, err := api.connect()
-	if err != nil {
-		return "", err
-	}
-	guests, err := pve.locate(ctx)
-	return guests[id].Node, err
-}
-
 // find returns a VM, wherever it is.
 func (c *proxmox) find(ctx context.Context, id int) (*machine, error) {
 	guests, err := c.locate(ctx)

@@ -45,16 +45,6 @@ func TestPower_NamesWhatWaitsUntilTheVMWasOff(t *testing.T) {
 	}
 }
 
-func TestWhere_IsTheNodeThatTheVMIsOn(t *testing.T) {
-	api, changes := proxmoxAPI(t, aVM("running", "[]"))
-	for id, want := range map[int]string{wanted.ID: "pve2", wanted.ID + 1: ""} {
-		got, err := Where(t.Context(), api, id)
-		require.NoError(t, err)
-		assert.Equal(t, want, got)
-	}
-	assert.Empty(t, *changes)
-}
-
 func TestRestart_RebootsAVMAndStartsOneThatIsOff(t *testing.T) {
 	api, changes := proxmoxAPI(t, aVM("running", `[]`))
 	require.NoError(t, Restart(t.Context(), api, wanted.ID))

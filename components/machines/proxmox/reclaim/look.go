@@ -1,0 +1,109 @@
+package reclaim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Seen is a VM as Proxmox VE has it.
+type Seen struct {
+	Node    string            // Proxmox node; "" if the VM does not exist
+	Options map[string]string // hardware by the names of the options, such as memory: 8192 or scsi0: 64, with what waits until the VM was off
+}
+
+// Names of the options in Seen. Those of network devices and disks have a number at their end.
+const (
+	OptionMemory     = "memory" // MiB
+	OptionCores      = "cores"
+	OptionController = "scsihw"
+	OptionNetwork    = "net"  // bridge and VLAN, as Network writes them
+	OptionDisk       = "scsi" // size in GiB
+)
+
+// Network is the value of a network device among the options. vlan is "" or "0" without one.
+func Network(bridge, vlan string) string {
+	if vlan == "" || vlan == "0" {
+		return bridge
+	}
+	return bridge + ", VLAN " + vlan
+}
+
+// Look returns a VM as Proxmox VE has it.
+func Look(ctx context.Context, api API, id int) (Seen, error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	pve, err := api.connect()
+	if err != nil {
+		return Seen{}, err
+	}
+	guests, err := pve.locate(ctx)
+	at, exists := guests[id]
+	if err != nil || !exists {
+		return Seen{}, err
+	}
+	if at.container() {
+		return Seen{Node: at.Node}, nil
+	}
+	var config map[string]any
+	if err := pve.do(ctx, http.MethodGet, vmPath(at.Node, id)+"/config", &config); err != nil {
+		return Seen{}, err
+	}
+	return Seen{at.Node, options(config)}, nil
+}
+
+// Options with a number, which are property strings: media=cdrom marks a drive that is no disk.
+var (
+	networkOption = regexp.MustCompile(`^` + OptionNetwork + `\d+$`)
+	diskOption    = regexp.MustCompile(`^` + OptionDisk + `\d+$`)
+)
+
+// options returns the options of a configuration that the program declares.
+func options(config map[string]any) map[string]string {
+	found := map[string]string{}
+	for option, value := range config {
+		text := fmt.Sprint(value)
+		if number, is := value.(float64); is {
+			text = strconv.FormatFloat(number, 'f', -1, 64)
+		}
+		properties := propertiesOf(text)
+		switch {
+		case option == OptionMemory:
+			found[option] = strings.TrimPrefix(text, "current=")
+		case option == OptionCores, option == OptionController:
+			found[option] = text
+		case networkOption.MatchString(option):
+			found[option] = Network(properties["bridge"], properties["tag"])
+		case diskOption.MatchString(option) && properties["media"] != "cdrom":
+			found[option] = inGiB(properties["size"])
+		}
+	}
+	return found
+}
+
+// propertiesOf reads a property string of Proxmox VE, such as local-lvm:vm-1111-disk-0,size=64G.
+func propertiesOf(text string) map[string]string {
+	properties := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if key, value, has := strings.Cut(part, "="); has {
+			properties[key] = value
+		}
+	}
+	return properties
+}
+
+// inGiB returns a size of Proxmox VE in GiB, or as it is if it is no whole number of them.
+func inGiB(size string) string {
+	for unit, parts := range map[string]float64{"K": 1 << 20, "M": 1 << 10, "G": 1, "T": 1.0 / (1 << 10)} {
+		number, has := strings.CutSuffix(size, unit)
+		if amount, err := strconv.ParseFloat(number, 64); has && err == nil {
+			if whole := amount / parts; whole == float64(int64(whole)) {
+				return strconv.FormatInt(int64(whole), 10)
+			}
+		}
+	}
+	return size
+}

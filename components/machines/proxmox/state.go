@@ -1,0 +1,114 @@
+package proxmox
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
+)
+
+// checkState refuses to update a VM that is not as the state says. After an update that Proxmox VE has refused, the state has what was
+// declared: the provider stores it before it has changed the VM. The next run would see no difference, change nothing, and end well. A run
+// after it would change the VM outside its node's turn.
+//
+// What an interrupted update has changed is not in the state, and is what is declared.
+func checkState(node cluster.Machine, change *pulumi.ResourceHookArgs, seen reclaim.Seen) error {
+	if seen.Node == "" {
+		return nil // the provider finds out
+	}
+	from, _ := movedFrom(change.OldOutputs, node)
+	if from != "" && from != seen.Node {
+		return errNotAsStored(node, "is on Proxmox node "+seen.Node, from)
+	}
+	given, becomes := optionsOf(mappable(change.OldInputs)), optionsOf(mappable(change.NewInputs))
+	stored := optionsOf(mappable(change.OldOutputs))
+	for _, option := range slices.Sorted(maps.Keys(stored)) {
+		has, known := seen.Options[option]
+		if !known && !isDisk(option) {
+			continue // Proxmox VE's default
+		}
+		if has != stored[option] && has != becomes[option] {
+			return errNotAsStored(node, "has "+shown(option, has), stored[option])
+		}
+		// A difference that only the outputs have is one that the provider takes back without a turn.
+		if was, is := given[option]; is && was != stored[option] && stored[option] != becomes[option] {
+			return errNotAsStored(node, "was to have "+shown(option, was), stored[option])
+		}
+	}
+	return nil
+}
+
+// optionsOf returns what the properties of a VM say of its hardware, as reclaim.Seen has it.
+func optionsOf(properties map[string]any) map[string]string {
+	found := map[string]string{}
+	text := func(option string, value any) {
+		if value != nil {
+			found[option] = decimal(value)
+		}
+	}
+	block := func(name string) map[string]any { below, _ := properties[name].(map[string]any); return below }
+	text(reclaim.OptionMemory, block("memory")["dedicated"])
+	text(reclaim.OptionCores, block("cpu")["cores"])
+	text(reclaim.OptionController, properties["scsiHardware"])
+	devices, _ := properties["networkDevices"].([]any)
+	for i, device := range devices {
+		if one, is := device.(map[string]any); is && one["bridge"] != nil {
+			found[fmt.Sprint(reclaim.OptionNetwork, i)] = reclaim.Network(fmt.Sprint(one["bridge"]), decimal(one["vlanId"]))
+		}
+	}
+	disks, _ := properties["disks"].([]any)
+	for _, disk := range disks {
+		if one, is := disk.(map[string]any); is && one["interface"] != nil {
+			text(fmt.Sprint(one["interface"]), one["size"])
+		}
+	}
+	return found
+}
+
+// decimal is a text or a number; "" without either.
+func decimal(value any) string {
+	switch value := value.(type) {
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	case nil:
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+// shown is an option with its value as a message says it.
+func shown(option, value string) string {
+	switch {
+	case value == "":
+		return "no " + option
+	case option == reclaim.OptionMemory:
+		return option + " of " + value + " MiB"
+	case isDisk(option):
+		return option + " of " + value + " GiB"
+	}
+	return option + " " + value
+}
+
+// isDisk reports whether an option is a disk: without one, the VM has none, and no default of Proxmox VE.
+func isDisk(option string) bool {
+	return option != reclaim.OptionController && strings.HasPrefix(option, reclaim.OptionDisk)
+}
+
+// errNotAsStored refuses the update of a VM that is not as the state says.
+func errNotAsStored(node cluster.Machine, is, state string) error {
+	return fmt.Errorf("%s: VM %d %s, and the state says %s: an update or a migration has failed, or somebody has changed the VM; "+
+		"run pulumi refresh, then up again", node.Name, node.VMID, is, state)
+}
+
+// errNotSeen refuses the update of a VM that Proxmox VE says nothing of: an update that the provider begins and cannot end would have to be
+// taken out of the state by hand.
+func errNotSeen(node cluster.Machine, why error) error {
+	return fmt.Errorf("%s: it is not known what VM %d is now, so it is not changed: %w; if its Proxmox node is away for long, "+
+		"name the machine in lifecycle.skip", node.Name, node.VMID, why)
+}

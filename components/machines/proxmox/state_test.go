@@ -1,0 +1,80 @@
+package proxmox
+
+import (
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
+)
+
+// hardware returns the properties of a VM with a network card and some disks, which have these sizes in GiB.
+func hardware(memory, vlan float64, disks ...float64) resource.PropertyMap {
+	list := []any{}
+	for i, size := range disks {
+		list = append(list, map[string]any{"interface": []string{"scsi0", "scsi1"}[i], "size": size})
+	}
+	card := map[string]any{"bridge": "vmbr0", "vlanId": vlan}
+	return resource.NewPropertyMapFromMap(map[string]any{
+		"nodeName": "pve1", "memory": map[string]any{"dedicated": memory}, "cpu": map[string]any{"cores": 4.0},
+		"scsiHardware": "virtio-scsi-single", "networkDevices": []any{card}, "disks": list,
+	})
+}
+
+func seenWith(changes map[string]string) reclaim.Seen {
+	options := map[string]string{"memory": "8192", "cores": "4", "scsihw": "virtio-scsi-single", "net0": "vmbr0", "scsi0": "64"}
+	for option, value := range changes {
+		if options[option] = value; value == "" {
+			delete(options, option)
+		}
+	}
+	return reclaim.Seen{Node: "pve1", Options: options}
+}
+
+func TestCheckState_RefusesAVMThatIsNotAsTheStateSays(t *testing.T) {
+	node := worker1(declared(t))
+	const end = ": an update or a migration has failed, or somebody has changed the VM; run pulumi refresh, then up again"
+	is, tagged, grown, more := hardware(8192, 0, 64), hardware(8192, 7, 64), hardware(8192, 0, 99), hardware(8192, 0, 64, 9)
+	large := hardware(2097152, 0, 64)
+	with := func(option, value string) reclaim.Seen { return seenWith(map[string]string{option: value}) }
+	for name, one := range map[string]struct {
+		given, stored, becomes resource.PropertyMap
+		seen                   reclaim.Seen
+		says                   string // "" if the VM is updated
+	}{
+		"nothing has happened":               {is, is, large, seenWith(nil), ""},
+		"an interrupted update has done it":  {is, is, large, with("memory", "2097152"), ""},
+		"a disk is added":                    {is, is, more, seenWith(nil), ""},
+		"a disk of an interrupted update":    {is, is, more, with("scsi1", "9"), ""},
+		"an option has Proxmox VE's default": {is, is, is, with("scsihw", ""), ""},
+		"the VM does not exist":              {is, is, is, reclaim.Seen{}, ""},
+		"a migration was refused":            {is, is, is, reclaim.Seen{Node: "pve2"}, "is on Proxmox node pve2, and the state says pve1"},
+		"more memory was refused":            {large, large, large, seenWith(nil), "has memory of 8192 MiB, and the state says 2097152"},
+		"another VLAN was refused":           {tagged, tagged, tagged, seenWith(nil), "has net0 vmbr0, and the state says vmbr0, VLAN 7"},
+		"a bigger disk was refused":          {grown, grown, grown, seenWith(nil), "has scsi0 of 64 GiB, and the state says 99"},
+		"another disk was refused":           {more, more, more, seenWith(nil), "has no scsi1, and the state says 9"},
+		"somebody has given it memory":       {is, is, is, with("memory", "9000"), "has memory of 9000 MiB, and the state says 8192"},
+		"an update has stored what somebody has changed": {
+			is, large, is, with("memory", "2097152"), "was to have memory of 8192 MiB, and the state says 2097152"},
+	} {
+		err := checkState(node, &pulumi.ResourceHookArgs{OldInputs: one.given, OldOutputs: one.stored, NewInputs: one.becomes}, one.seen)
+		if one.says == "" {
+			assert.NoError(t, err, name)
+			continue
+		}
+		require.Error(t, err, name)
+		assert.Equal(t, node.Name+": VM 1121 "+one.says+end, err.Error(), name)
+	}
+}
+
+// Everything that checkState compares is declared under the names that it looks for.
+func TestOptionsOf_FindsWhatTheProgramDeclares(t *testing.T) {
+	vm := up(t).Resource(t, "infra-infra-worker-1-vm")
+	options := optionsOf(mappable(vm.Inputs))
+	for _, option := range []string{"memory", "cores", "scsihw", "net0", "scsi0"} {
+		assert.NotEmpty(t, options[option], option)
+	}
+}
