@@ -64,7 +64,7 @@ func (c configurer) configure(ctx *pulumi.Context, made []machines.Machine) ([]n
 		if machine.Node.Role == cluster.ControlPlane {
 			former = []pulumi.Resource{apply}
 		}
-		nodes = append(nodes, node{machine, apply, sumOf(machine.Node, configuration)})
+		nodes = append(nodes, node{machine, apply, sumOf(machine, configuration)})
 	}
 	return nodes, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
-	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
 // Fingerprint returns a text that changes with texts that may be secret. The text is not secret: a key of the cluster is part of the
@@ -25,13 +25,13 @@ func (c *TalosCluster) Fingerprint(texts ...string) pulumi.StringOutput {
 }
 
 // sumOf returns a checksum of a machine and of its configuration. It is not secret: the configuration holds keys that nobody can guess.
-func sumOf(node cluster.Machine, configuration pulumi.StringOutput) pulumi.StringOutput {
+func sumOf(of machines.Machine, configuration pulumi.StringOutput) pulumi.StringOutput {
 	sum := configuration.ApplyT(func(text string) (string, error) {
-		made, err := json.Marshal(node)
+		made, err := json.Marshal(of.Node)
 		if err != nil {
 			return "", err
 		}
-		checksum := sha256.Sum256([]byte(string(made) + "\x00" + text))
+		checksum := sha256.Sum256([]byte(string(made) + of.Hardware + "\x00" + text))
 		return hex.EncodeToString(checksum[:8]), nil
 	}).(pulumi.StringOutput)
 	return pulumi.Unsecret(sum).(pulumi.StringOutput)

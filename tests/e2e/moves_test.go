@@ -115,9 +115,9 @@ func hostEmptied(t *testing.T, l *lab) {
 	require.Equal(t, want, l.machines(), "they are back, and the others are where they were")
 }
 
-// TestLifecycle_ARefusedMigrationIsNotTakenForDone empties a Proxmox node whose machine cannot migrate at first. The provider's state then
-// has the machine where it is not, so the next run would find nothing to do.
-func TestLifecycle_ARefusedMigrationIsNotTakenForDone(t *testing.T) {
+// TestLifecycle_WhatProxmoxRefusesIsNotTakenForDone empties a Proxmox node whose machine cannot migrate at first, and gives the machine
+// memory while it is locked. The provider's state then has what is not, so the next run would find nothing to do.
+func TestLifecycle_WhatProxmoxRefusesIsNotTakenForDone(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "refused", func(s settings) {
 		s.withoutProviders()
@@ -146,6 +146,20 @@ func TestLifecycle_ARefusedMigrationIsNotTakenForDone(t *testing.T) {
 	l.declare("proxmox", map[string]any{"maintenance": []any{}})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, map[string]machine{name: away[name].moved(home)}, l.machines())
+
+	// The same for a change that Proxmox VE refuses.
+	const locked = "500 VM is locked (backup)"
+	request := fmt.Sprintf("PUT /nodes/%s/qemu/%d/config", home, before[name].ID)
+	l.must("fault", "proxmox-error", request, "--detail", locked)
+	editStackFile(t, l.stackFile("infra"), func(s settings) { s.pool(0)["memory"] = "12GiB" })
+	l.fails(regexp.QuoteMeta("VM is locked (backup)"))
+	l.must("fault", "--off", "proxmox-error", request)
+	l.fails(fmt.Sprintf(`%s: VM %d has memory of \d+ MiB, and the state says 12288: .*; run pulumi refresh, then up again`,
+		name, before[name].ID))
+	l.pulumi("refresh", "--yes", "--skip-preview", "--stack", "infra")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.NotEqual(t, before[name].Boot, l.machines()[name].Boot, "it has rebooted with its memory")
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	unprotectAndDestroy(l)
 }
 

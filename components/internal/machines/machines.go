@@ -92,6 +92,8 @@ type Machine struct {
 	Resource pulumi.Resource
 	// Incarnation tells the machine from an earlier one with the same name. It is "" if the hypervisor cannot tell.
 	Incarnation pulumi.StringOutput
+	// Hardware names what the hypervisor makes of the machine beside what Node declares; "" for its defaults.
+	Hardware string
 
 	// New reports whether this run has created the machine. It is asked once Resource exists.
 	New func() bool

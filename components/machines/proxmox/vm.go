@@ -58,9 +58,17 @@ func (m maker) Make(ctx *pulumi.Context, order machines.Order) (machines.Machine
 	}
 	api, declared := api(m.Cluster), declaredVM(m.Cluster, node)
 	return machines.Machine{
-		Node: node, Resource: made, Incarnation: incarnation(made), New: created.Load,
+		Node: node, Resource: made, Incarnation: incarnation(made), Hardware: hardwareOf(m.Cluster), New: created.Load,
 		Reset: func(ctx context.Context) error { return reclaim.Reset(ctx, api, declared) },
 	}, nil
+}
+
+// hardwareOf names what all machines of a cluster have beside what each declares; "" for the defaults, of which no state has a name.
+func hardwareOf(c *cluster.Cluster) string {
+	if c.Proxmox.SCSIController == cluster.SCSISingle {
+		return ""
+	}
+	return string(c.Proxmox.SCSIController)
 }
 
 // incarnation returns the UUID that the provider gives a VM when it creates it. It is "" for a VM from before the provider stored UUIDs.
