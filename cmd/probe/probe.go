@@ -79,6 +79,9 @@ func Main(program string, args []string) int {
 	klog.SetLogger(logr.Discard()) // client-go's own messages; what matters is in the results
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	if isPipe(os.Stdin) {
+		ctx = whileStarted(ctx)
+	}
 	return call{
 		program: program, args: args, stdin: os.Stdin, stdout: os.Stdout, stderr: &shortLines{to: os.Stderr}, terminal: terminal(os.Stderr),
 	}.run(ctx)

@@ -3,25 +3,20 @@ package local
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
-	"time"
 
 	p "github.com/pulumi/pulumi-go-provider"
 )
 
-// killDelay is how long a cancelled command may take to end.
-const killDelay = 5 * time.Second
-
 // run executes a command, shows its lines in the engine's Info column, and stores its outputs in the state.
 //
-// The command has its own process group, so that a cancelled update also ends the processes that it has started.
+// A cancelled update kills the interpreter and nothing that it has started, and waits until all who hold its outputs have ended
+// (pulumi-command v1.2.1, provider/pkg/provider/local/commandOutputs.go).
 func (s *CommandState) run(ctx context.Context, command string) error {
 	logging := LogStdoutAndStderr
 	if s.Logging != nil {
@@ -41,12 +36,8 @@ func (s *CommandState) runLogged(ctx context.Context, command string, logging Lo
 	var stdout, stderr bytes.Buffer
 	both := &syncBuffer{}
 	lines := newLineLogger(log)
-	defer context.AfterFunc(ctx, func() { _ = lines.PipeWriter.Close() })() // a cancelled command ends, even if a line blocks it
 
 	cmd := exec.CommandContext(ctx, interpreter[0], append(append([]string{}, interpreter[1:]...), command)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
-	cmd.WaitDelay = killDelay
 	cmd.Env = s.environment(os.Environ())
 	cmd.Stdout = tee(logging.stdout(), lines, &stdout, both)
 	cmd.Stderr = tee(logging.stderr(), lines, &stderr, both)
@@ -59,11 +50,6 @@ func (s *CommandState) runLogged(ctx context.Context, command string, logging Lo
 
 	err := cmd.Run()
 	_ = lines.Close() // never fails
-	if ctx.Err() != nil {
-		// Processes that ignored the first signal are killed now.
-		_ = signalGroup(cmd, syscall.SIGKILL)
-		err = errors.Join(context.Cause(ctx), err)
-	}
 	if err != nil {
 		return fmt.Errorf("%w: running %q:\n%s", err, command, both)
 	}
@@ -90,18 +76,6 @@ func (s *CommandState) environment(base []string) []string {
 		env = append(env, "PULUMI_COMMAND_STDERR="+s.Stderr)
 	}
 	return env
-}
-
-// signalGroup signals the command and the processes that it has started.
-func signalGroup(cmd *exec.Cmd, sig syscall.Signal) error {
-	if cmd.Process == nil {
-		return nil
-	}
-	err := syscall.Kill(-cmd.Process.Pid, sig)
-	if errors.Is(err, syscall.ESRCH) {
-		return os.ErrProcessDone
-	}
-	return err
 }
 
 // tee writes to the buffers, and to lines if wanted.
