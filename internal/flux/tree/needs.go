@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -65,8 +66,11 @@ func (r *reader) checkNeeds(stack *cluster.Cluster) cluster.Problems {
 	for _, one := range components {
 		first := slices.IndexFunc(r.declared, func(d declared) bool { return d.group() == one.group })
 		if first >= 0 && !one.has(stack) && !r.brings(one) {
-			d := r.declared[first]
-			findings.Found(one.key, one.remedy+", unless something else brings it", "%s declares a %s of %s, which this stack does not have",
+			d, remedy := r.declared[first], one.remedy
+			if path.Base(path.Dir(path.Dir(d.file))) == "onepassword" { // a folder that the setting has chosen
+				remedy += ", or write the setting KEYS: git"
+			}
+			findings.Found(one.key, remedy+", unless something else brings it", "%s declares the kind %s of %s, which this stack does not have",
 				d.file, d.Kind, one.group)
 		}
 	}

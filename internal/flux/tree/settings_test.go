@@ -314,9 +314,9 @@ func TestCheckStack_WarnsOfObjectsWhoseAPINothingBrings(t *testing.T) {
 	const file = "kubernetes/clusters/infra/object.yaml"
 	bare := func(c *cluster.Cluster) { c.CertManager.Enabled, c.Providers = false, cluster.SecretProviders{} }
 	for manifest, want := range map[string]string{
-		issuer + sealed: "certManager.enabled: " + file + " declares a ClusterIssuer of cert-manager.io, which this stack does not have; " +
-			"set it to true, unless something else brings it\nsecrets.sealedSecrets: " + file + " declares a SealedSecret of bitnami.com, " +
-			"which this stack does not have; declare it, unless something else brings it",
+		issuer + sealed: "certManager.enabled: " + file + " declares the kind ClusterIssuer of cert-manager.io, which this stack does not " +
+			"have; set it to true, unless something else brings it\nsecrets.sealedSecrets: " + file + " declares the kind SealedSecret of " +
+			"bitnami.com, which this stack does not have; declare it, unless something else brings it",
 		issuer + "---\nkind: HelmRelease\nmetadata: {name: certificates}\nspec: {chart: {spec: {chart: cert-manager}}}\n":    "",
 		issuer + "---\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: {group: cert-manager.io, names: {a: b}}\n": "",
 	} {
@@ -338,6 +338,21 @@ func TestCheckStack_WarnsOfObjectsWhoseAPINothingBrings(t *testing.T) {
 	assert.Empty(t, advice)
 }
 
+// Without KEYS, the keys of the tree come from 1Password, which a first cluster does not have.
+func TestCheckStack_SaysThatKeysMayComeFromGit(t *testing.T) {
+	manifests := withTree(t, "")
+	const root, key = "kubernetes/clusters/infra/", "onepassword/cloudflare/key.yaml"
+	const external = "apiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: key, namespace: dns}\n"
+	manifests[root+"kustomization.yaml"] = &fstest.MapFile{Data: []byte("resources: [" + key + "]\n")}
+	manifests[root+key] = &fstest.MapFile{Data: []byte(external)}
+	stack := given(t, nil)
+	stack.Providers = cluster.SecretProviders{}
+	advice, _, err := CheckStack(manifests, stack)
+	require.NoError(t, err)
+	assert.EqualError(t, advice, "secrets.onepassword: "+root+key+" declares the kind ExternalSecret of external-secrets.io, which this "+
+		"stack does not have; declare it, or write the setting KEYS: git, unless something else brings it")
+}
+
 func TestCheckStack_WarnsOfObjectsWhoseCRDsTheStackLeavesOut(t *testing.T) {
 	const file = "kubernetes/clusters/infra/object.yaml"
 	const release = "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: %s}\nspec: {%s}\n"
@@ -352,7 +367,7 @@ func TestCheckStack_WarnsOfObjectsWhoseCRDsTheStackLeavesOut(t *testing.T) {
 	} {
 		object := "apiVersion: " + one.api + "/v1\nkind: Thing\nmetadata: {name: a}\n"
 		skipped := func(c *cluster.Cluster) { one.skip(&c.CRDs) }
-		warning := "crds." + one.key + ".skip: " + file + " declares a Thing of " + one.api + ", which this stack does not have; " +
+		warning := "crds." + one.key + ".skip: " + file + " declares the kind Thing of " + one.api + ", which this stack does not have; " +
 			"remove it, unless something else brings it"
 		for manifest, want := range map[string]string{
 			object: warning,
@@ -374,7 +389,7 @@ func TestCheckStack_WarnsOfAlertsThatNoControllerOfFluxSends(t *testing.T) {
 	advice, problems, err := CheckStack(withTree(t, alert), given(t, map[string]string{"ALERTS": "webhook", "ALERTS_TYPE": "discord"}))
 	require.NoError(t, err)
 	assert.Empty(t, problems)
-	assert.EqualError(t, advice, "gitops.flux.components: kubernetes/clusters/infra/object.yaml declares a Alert of "+
+	assert.EqualError(t, advice, "gitops.flux.components: kubernetes/clusters/infra/object.yaml declares the kind Alert of "+
 		"notification.toolkit.fluxcd.io, which this stack does not have; add notification-controller, unless something else brings it")
 	advice, _, err = CheckStack(withTree(t, alert), given(t, nil, func(c *cluster.Cluster) {
 		c.GitOps.Flux.Components = append(c.GitOps.Flux.Components, cluster.NotificationController)
