@@ -5,10 +5,9 @@ import "strings"
 // maxCompared is the length of the longest word that is compared with others letter by letter.
 const maxCompared = 64
 
-// Nearest returns the candidate that differs from a word in the fewest letters, at most that many, or "". It is "", too, if two candidates
-// are equally near: nobody knows which one is meant. Case makes no difference.
+// Nearest returns the candidate that differs from a word in the fewest letters, at most that many, or "". Case makes no difference.
 func Nearest(word string, candidates []string, most int) string {
-	best, tie := "", false
+	best := ""
 	for _, candidate := range candidates {
 		if strings.EqualFold(word, candidate) {
 			return candidate
@@ -17,11 +16,8 @@ func Nearest(word string, candidates []string, most int) string {
 		if apart > most || max(len(word), len(candidate)) > maxCompared {
 			continue
 		}
-		switch d := distance(strings.ToLower(word), strings.ToLower(candidate)); {
-		case d < most || d == most && best == "" && !tie:
-			best, most, tie = candidate, d, false
-		case d == most:
-			best, tie = "", true
+		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d <= most {
+			best, most = candidate, d-1
 		}
 	}
 	return best
