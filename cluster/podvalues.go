@@ -46,8 +46,8 @@ var textMaps = regexp.MustCompile(`^nodeSelector$|([aA]nnotations|[lL]abels)$`)
 var labelMaps = []string{"nodeSelector", "podLabels", "matchLabels", "commonLabels"}
 
 // CheckPodValues checks the values of a chart that have one name and one form in all charts, because Kubernetes has them: resources,
-// tolerations, security contexts, node selectors, labels, annotations. A value of another shape is the chart's own, and is left alone, and so
-// is a template.
+// tolerations, security contexts, node selectors, labels, annotations. A value of another shape is the chart's own, and is left alone, and
+// so is a template.
 func CheckPodValues(path string, values map[string]any, findings *Findings) {
 	p := podValues{findings}
 	for _, key := range sorted(values) {
@@ -135,6 +135,8 @@ func (p podValues) object(path string, given map[string]any, kind reflect.Type) 
 			p.check(KeyPath(path, key), key, given[key], field)
 		} else if meant := syntax.Nearest(key, sorted(fields), min(2, len(key)/2)); meant != "" {
 			p.Found(KeyPath(path, key), "did you mean "+meant+"?", "is no key that Kubernetes knows")
+		} else { // the chart's own
+			CheckPodValues(path, map[string]any{key: given[key]}, p.Findings)
 		}
 	}
 	switch kind {

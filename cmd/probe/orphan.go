@@ -18,7 +18,8 @@ var errOrphaned = errors.New("stopped, because the run that has started this was
 
 // whileStarted ends a context when one of the two processes above this one is gone. Pulumi's command plugin kills its child after an
 // interrupt, and no other process (pulumi-command v1.2.1, provider/pkg/provider/local/commandOutputs.go): a shell, below which this process
-// may be the child of "go run". Without a look at them, the probe would go on with the next node.
+// may be the child of "go run". Without a look at them, the probe would go on with the next node. An interrupt while "go run" still compiles
+// is not seen: nothing tells then which process the parent of "go run" was.
 func whileStarted(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signal.Ignore(syscall.SIGPIPE) // the undoing of a change must not end with the reader of its output

@@ -41,7 +41,8 @@ func allInputs() []string {
 // neither in previews nor for a VM that is in the state.
 //
 // Before an update, disks that would become smaller or disappear are refused, and a move to another Proxmox node is checked, in previews
-// too. Then the move is prepared. An update that reboots the machine waits for the node's turn, which ends after the update.
+// too. Then the VM is compared with the state, and the move is prepared. An update that reboots the machine waits for the node's turn,
+// which ends after the update.
 //
 // created is set once nothing is in the way of a creation, which then follows.
 //

@@ -12,7 +12,7 @@ import (
 // Seen is a VM as Proxmox VE has it.
 type Seen struct {
 	Node    string            // Proxmox node; "" if the VM does not exist
-	Options map[string]string // hardware by the names of the options, such as memory: 8192 or scsi0: 64, with what waits until the VM was off
+	Options map[string]string // hardware, such as memory: 8192 or scsi0: 64, with what waits until the VM was off
 }
 
 // Names of the options in Seen. Those of network devices and disks have a number at their end.

@@ -150,8 +150,8 @@ func (v VM) unknown(found *machine, why error) error {
 		"%w; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, found.node, errMayHoldData, why)
 }
 
-// matches reports whether a machine is a VM with the declared name and description. It may be on another Proxmox node than the declared one:
-// a pin or maintenance may have come since it was created.
+// matches reports whether a machine is a VM with the declared name and description. It may be on another Proxmox node than the declared
+// one: a pin or maintenance may have come since it was created.
 func (v VM) matches(found *machine) bool {
 	return !found.container && found.name == v.Name && found.description == v.Description
 }

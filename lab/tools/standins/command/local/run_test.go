@@ -139,7 +139,7 @@ func TestRun_CancellationKillsTheInterpreterAndWaitsForTheOthers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- (&CommandState{}).runLogged(ctx, `sleep 2 & echo $!; wait`, LogStdout, r.log)
+		done <- (&CommandState{}).runLogged(ctx, `sleep 60 & echo $!; wait`, LogStdout, r.log)
 	}()
 	pid, err := strconv.Atoi(<-r.seen)
 	if err != nil {
@@ -153,6 +153,9 @@ func TestRun_CancellationKillsTheInterpreterAndWaitsForTheOthers(t *testing.T) {
 	}
 	if !running(pid) {
 		t.Error("the process below was killed, too")
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Error(err)
 	}
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "signal: killed") {
 		t.Errorf("got %v", err)
