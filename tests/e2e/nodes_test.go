@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -49,6 +50,32 @@ func TestLifecycle_TheOnlyControlPlaneIsResetIfItsFirstBootHangs(t *testing.T) {
 	l.must("fault", "boot-hangs", "infra-cp-1")
 	require.Contains(t, l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra"), "so its boot hangs; resetting the machine")
 	require.Len(t, l.tasks("qmreset"), 1)
+}
+
+// TestLifecycle_AnInterruptEndsWhatTheRunHasStarted interrupts a run, as Ctrl-C does, while its probe waits for a kubelet that is down.
+func TestLifecycle_AnInterruptEndsWhatTheRunHasStarted(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "interrupt", func(s settings) {
+		s.withoutProviders()
+		oneNode(s)
+		s.set("gitops", map[string]any{"enabled": false})
+	})
+	l.must("fault", "kubelet-down", "infra-cp-1")
+	const probes = `for p in /proc/[0-9]*; do tr "\0" " " <"$p/cmdline" 2>/dev/null | grep "slipway[-]probe gate"; done; true`
+	run := l.up("infra")
+	l.eventually("the gate waits", func() bool { return l.in("sh", "-c", probes) != "" })
+	l.in("kill", "-INT", "--", "-"+run.group)
+	select {
+	case err := <-run.ended:
+		require.Error(t, err, "up was interrupted: %s", end(run.said()))
+	case <-time.After(30 * time.Second): // the gate itself would wait for ten minutes
+		require.Fail(t, "up goes on after the interrupt", "%s\n%s", l.in("sh", "-c", probes), end(run.said()))
+	}
+	require.Empty(t, l.in("sh", "-c", probes), "the probe goes on")
+
+	l.must("fault", "--off", "kubelet-down", "infra-cp-1")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	unprotectAndDestroy(l)
 }
 
 // adds declares one more node in a pool.
