@@ -61,7 +61,8 @@ func TestLifecycle_AnInterruptEndsWhatTheRunHasStarted(t *testing.T) {
 		s.set("gitops", map[string]any{"enabled": false})
 	})
 	l.must("fault", "kubelet-down", "infra-cp-1")
-	const probes = `for p in /proc/[0-9]*; do tr "\0" " " <"$p/cmdline" 2>/dev/null | grep "slipway[-]probe gate"; done; true`
+	// The probe itself, and not "go run".
+	const probes = `for p in /proc/[0-9]*; do tr "\0" " " <"$p/cmdline" 2>/dev/null | grep "^[^ ]*/slipway-probe gate"; done; true`
 	run := l.up("infra")
 	l.eventually("the gate waits", func() bool { return l.in("sh", "-c", probes) != "" })
 	l.in("kill", "-INT", "--", "-"+run.group)
