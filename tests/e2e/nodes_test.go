@@ -62,13 +62,15 @@ func TestLifecycle_AnInterruptEndsWhatTheRunHasStarted(t *testing.T) {
 	})
 	l.must("fault", "kubelet-down", "infra-cp-1")
 	// The probe itself, and not "go run".
-	const probes = `for p in /proc/[0-9]*; do tr "\0" " " <"$p/cmdline" 2>/dev/null | grep "^[^ ]*/slipway-probe gate"; done; true`
+	const probes = `exec 2>/dev/null; for p in /proc/[0-9]*; do tr "\0" " " <"$p/cmdline" | grep "^[^ ]*/slipway-probe gate"; done; true`
 	run := l.up("infra")
 	l.eventually("the gate waits", func() bool { return l.in("sh", "-c", probes) != "" })
 	l.in("kill", "-INT", "--", "-"+run.group)
+	interrupted := time.Now()
 	select {
 	case err := <-run.ended:
 		require.Error(t, err, "up was interrupted: %s", end(run.said()))
+		t.Logf("up has ended %s after the interrupt: %s", time.Since(interrupted).Round(time.Millisecond), end(run.said()))
 	case <-time.After(30 * time.Second): // the gate itself would wait for ten minutes
 		require.Fail(t, "up goes on after the interrupt", "%s\n%s", l.in("sh", "-c", probes), end(run.said()))
 	}
