@@ -50,6 +50,11 @@ func (c *Cluster) Close() { c.talos.Close() }
 // Talos returns the client of a node's Talos API.
 func (c *Cluster) Talos(node turn.Node) *client.Client { return c.talos[node.Address] }
 
+// Answers reports whether a machine's Talos API takes connections, with a configuration or without.
+func (c *Cluster) Answers(ctx context.Context, node turn.Node) bool {
+	return talosapi.Knock(ctx, node.Address.String()) == nil
+}
+
 // Machine implements turn.Cluster.
 func (c *Cluster) Machine(ctx context.Context, node turn.Node) (turn.Machine, error) {
 	seen, err := c.machine(ctx, node.Address)

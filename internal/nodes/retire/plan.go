@@ -23,8 +23,8 @@ type Plan struct {
 	Join []turn.Node
 
 	// Moved has the nodes that stay and are declared with another address, VM or disk encryption, which a cluster that runs does not take;
-	// nil without any.
-	Moved error
+	// nil without any. Erased has those of them whose disks are lost with it: all but the addresses.
+	Moved, Erased error
 }
 
 // NewPlan compares the nodes of the last run with those that the spec declares. Its error has every reason for which nothing may be
@@ -73,7 +73,8 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	}
 	for _, node := range spec.Nodes {
 		if before, known := former.Nodes[node.Name]; known && stays[node.Name] && !before.Lost {
-			plan.Moved = errors.Join(plan.Moved, before.identityProblem(node))
+			address, disks := before.addressProblem(node), before.disksProblem(node)
+			plan.Moved, plan.Erased = errors.Join(plan.Moved, address, disks), errors.Join(plan.Erased, disks)
 		}
 	}
 	if !lost {
@@ -105,23 +106,30 @@ func (m Machine) generationProblem(declared turn.Node) error {
 	return nil
 }
 
-// identityProblem returns why a node that stays cannot have another address, another VM or another disk encryption. Its certificates, its
-// member of etcd and its kubelet have the address, so that a configuration would reach another machine or none; the VM with its disks would
-// be deleted without a drain, together with those of other nodes; and disks that do not match the declared encryption are found only by the
-// next boot, which is the last.
-func (m Machine) identityProblem(declared turn.Node) error {
-	const remedy = "%s to keep its machine, or raise its generation, too, which drains and replaces it (a pool with firstAddress: list its " +
-		"machines in nodes for that)"
+// keep is how a node that stays keeps its machine, which is the %s, or gets another one.
+const keep = "declare %s to keep its machine, or raise its generation, too, which drains and replaces it (a pool with firstAddress: list " +
+	"its machines in nodes for that)"
+
+// addressProblem returns why a node that stays cannot have another address. Its certificates, its member of etcd and its kubelet have the
+// address, so that a configuration would reach another machine or none.
+func (m Machine) addressProblem(declared turn.Node) error {
+	if !m.Address.IsValid() || m.Address == declared.Address {
+		return nil
+	}
+	return fmt.Errorf("nodePools[].nodes[].address: %s has %s, and %s is declared; "+keep, declared.Name, m.Address, declared.Address, m.Address)
+}
+
+// disksProblem returns why a node that stays cannot have another VM or another disk encryption. The VM with its disks would be deleted
+// without a drain, together with those of other nodes; and disks that do not match the declared encryption are found only by the next boot,
+// which is the last.
+func (m Machine) disksProblem(declared turn.Node) error {
 	switch {
-	case m.Address.IsValid() && m.Address != declared.Address:
-		return fmt.Errorf("nodePools[].nodes[].address: %s has %s, and %s is declared; declare "+remedy,
-			declared.Name, m.Address, declared.Address, m.Address)
 	case m.VM != 0 && declared.VM != 0 && m.VM != declared.VM:
-		return fmt.Errorf("nodePools[].nodes[].vmId: %s is the VM %d, and %d is declared; declare "+remedy,
+		return fmt.Errorf("nodePools[].nodes[].vmId: %s is the VM %d, and %d is declared; "+keep,
 			declared.Name, m.VM, declared.VM, strconv.Itoa(m.VM))
 	case m.DiskEncryption != "" && declared.DiskEncryption != "" && m.DiskEncryption != declared.DiskEncryption:
 		return fmt.Errorf("nodePools[].nodes[].diskEncryption: the disks of %s were made with %s, and %s is declared, with which Talos would "+
-			"not boot from them any more; declare "+remedy, declared.Name, m.DiskEncryption, declared.DiskEncryption, m.DiskEncryption)
+			"not boot from them any more; "+keep, declared.Name, m.DiskEncryption, declared.DiskEncryption, m.DiskEncryption)
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ type dial func(ctx context.Context, nodes []turn.Node) (on remover, hangUp func(
 type remover interface {
 	turn.Remover
 	snapshot.Source
+	Answers(ctx context.Context, node turn.Node) bool // whether the machine's Talos API takes connections
 }
 
 func run(ctx context.Context, spec Spec, former Record, progress io.Writer, connect dial) (Report, error) {
@@ -104,7 +105,8 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 }
 
 // refuseMoved refuses another address, VM or disk encryption of a node that stays if the cluster runs: if a control plane runs etcd, at the
-// address that it had. What has never come up may be corrected; whether its disks fit an encryption, each node is asked later.
+// address that it had. What has never come up may be corrected; whether its disks fit an encryption, each node is asked later. If no
+// control plane answers at all, the cluster may run where this computer does not reach it: its addresses may be corrected, and no disk goes.
 func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progress, connect dial) error {
 	if plan.Moved == nil {
 		return nil
@@ -120,6 +122,9 @@ func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progr
 		return plan.Moved
 	case context.Cause(ctx) != nil:
 		return err
+	case plan.Erased != nil && !slices.ContainsFunc(turn.ControlPlanes(before), func(node turn.Node) bool { return on.Answers(ctx, node) }):
+		return fmt.Errorf("whether the cluster runs is not known, because no control plane answers at the address that it had (%w); make them "+
+			"reachable from here, or destroy the stack first if it has never run: %w", err, plan.Erased)
 	default:
 		log.Say("the cluster does not run, so that its machines may be others: %v", err)
 		return nil

@@ -27,6 +27,7 @@ type fake struct {
 	nodes   map[string]turn.KubeNode
 	members []talosapi.Member
 	off     map[string]bool
+	silent  map[string]bool // off, and no address either
 	log     []string
 	etcd    []byte // snapshot
 }
@@ -58,6 +59,7 @@ func (f *fake) Members(context.Context, turn.Node) ([]talosapi.Member, error) { 
 func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	return maps.Clone(f.nodes), nil
 }
+func (f *fake) Answers(_ context.Context, node turn.Node) bool         { return !f.silent[node.Name] }
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 func (f *fake) LastLines(context.Context, turn.Node) []string          { return nil }
 func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
@@ -219,6 +221,14 @@ func TestRun_RefusesAnotherAddressOrVMOfANodeOfAClusterThatRuns(t *testing.T) {
 			report, err := run(t.Context(), spec, NewRecord(before), &bytes.Buffer{}, f.connect)
 			require.NoError(t, err, "a cluster that has never come up may be corrected")
 			assert.Equal(t, NewRecord(moved), report.Record)
+			f.silent = map[string]bool{"cp-1": true}
+			_, err = run(t.Context(), spec, NewRecord(before), &bytes.Buffer{}, f.connect)
+			require.ErrorContains(t, err, "no control plane answers at the address that it had (a control plane that runs etcd: gave up")
+			require.ErrorContains(t, err, "worker-1 is the VM 101, and 200 is declared", "it may run where nobody reaches it from here")
+			spec.Nodes = slices.Clone(moved)
+			spec.Nodes[1].VM = 101
+			_, err = run(t.Context(), spec, NewRecord(before), &bytes.Buffer{}, f.connect)
+			require.NoError(t, err, "no disk is lost with another address")
 			assert.Empty(t, f.log)
 		}
 	})
