@@ -24,31 +24,48 @@ type Use struct {
 // Undefined is a use of a setting that nobody defines.
 type Undefined struct {
 	Use
+	Others int // more uses of it, which the same change of the stack file defines
 	Remedy string
 }
 
 // Error returns the problem with its place and remedy.
 func (u Undefined) Error() string {
-	return fmt.Sprintf("%s:%d: ${%s} is not defined, and Flux would write nothing in its place; %s", u.File, u.Line, u.Key, u.Remedy)
+	others := ""
+	if u.Others > 0 {
+		others = fmt.Sprintf(" (also in %d more places)", u.Others)
+	}
+	return fmt.Sprintf("%s:%d: ${%s} is not defined%s, and Flux would write nothing in its place; %s", u.File, u.Line, u.Key, others, u.Remedy)
 }
 
-// undefined returns an error for each use that finds no value. defined are the keys of the settings.
+// undefined returns an error for each use that finds no value, and one for all uses that the stack file could define. defined are the keys
+// of the settings.
 func (r *reader) undefined(defined []string) error {
-	var problems []error
+	var found []*Undefined
+	missing := map[string]*Undefined{} // in the stack file
 	for _, use := range r.uses {
-		isSetting := slices.Contains(defined, use.Key)
-		remedy := "add it to gitops.settings in the stack file"
+		isSetting, of := slices.Contains(defined, use.Key), missing[use.Key]
+		one := &Undefined{Use: use, Remedy: "add it to gitops.settings in the stack file"}
 		switch meant := cluster.Suggest(use.Key, defined); {
 		case r.own[use.Key], isSetting && !use.layer.without:
 			continue
 		case isSetting:
-			remedy = "add the ConfigMap " + cluster.FluxSettings + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
+			one.Remedy = "add the ConfigMap " + cluster.FluxSettings + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
+		case follows(use.Key) == "" && meant != "":
+			one.Remedy = "did you mean " + meant + "?"
+		case of != nil:
+			of.Others++
+			continue
 		case follows(use.Key) != "":
-			remedy = "set " + follows(use.Key) + ", which it follows"
-		case meant != "":
-			remedy = "did you mean " + meant + "?"
+			one.Remedy = "set " + follows(use.Key) + ", which it follows"
+			missing[use.Key] = one
+		default:
+			missing[use.Key] = one
 		}
-		problems = append(problems, Undefined{Use: use, Remedy: remedy})
+		found = append(found, one)
+	}
+	problems := make([]error, len(found))
+	for i, one := range found {
+		problems[i] = *one
 	}
 	return errors.Join(problems...)
 }
