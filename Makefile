@@ -90,6 +90,7 @@ lifecycle: tools ## Upgrades and other changes of a running cluster under load, 
 
 .PHONY: minors
 minors: tools kube-1.35 kube-1.37 ## A cluster under load, from Talos 1.12 to 1.14 and Kubernetes 1.35 to 1.37, in a lab
+	for minor in 1.35 1.37; do go -C lab/tools/kube test -vet=off -modfile $$minor.mod . || exit 1; done
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestMinors'
 
 .PHONY: brackets

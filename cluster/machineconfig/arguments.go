@@ -19,17 +19,20 @@ type wrong struct {
 	problem, remedy string
 }
 
-// argued are the arguments that a configuration gives to the components of Kubernetes, by their ids in Talos, and the feature gates that it
-// gives to the kubelet.
+// argued are the arguments that a configuration gives to etcd and to the components of Kubernetes, by their ids in Talos, and the feature
+// gates that it gives to the kubelet.
 type argued struct {
 	arguments map[string][]string
 	gates     []string
 }
 
+// etcdID is the id of etcd, which Talos runs as a service of its own.
+const etcdID = "etcd"
+
 // componentParts are the parts of a configuration that give arguments, by the ids of the components.
 var componentParts = map[string]string{
 	k8s.APIServerID: "cluster.apiServer", k8s.ControllerManagerID: "cluster.controllerManager", k8s.SchedulerID: "cluster.scheduler",
-	k8s.KubeletID: "machine.kubelet",
+	k8s.KubeletID: "machine.kubelet", etcdID: "cluster.etcd",
 }
 
 // arguedBy returns the arguments that a configuration gives.
@@ -46,6 +49,7 @@ func arguedBy(full config.Provider) argued {
 		add(k8s.APIServerID, c.APIServer().ExtraArgs())
 		add(k8s.ControllerManagerID, c.ControllerManager().ExtraArgs())
 		add(k8s.SchedulerID, c.Scheduler().ExtraArgs())
+		add(etcdID, c.Etcd().ExtraArgs())
 	}
 	if m := full.Machine(); m != nil {
 		add(k8s.KubeletID, m.Kubelet().ExtraArgs())
@@ -68,7 +72,7 @@ func (a argued) wrongFor(version string) (all []wrong) {
 	for minor := uint64(oldestRemoval); minor <= comes.Minor; minor++ {
 		all = append(all, a.removedIn(minor)...)
 	}
-	for _, one := range a.mistypedFor(comes) {
+	for _, one := range a.unknownTo(comes) {
 		if !slices.ContainsFunc(all, func(other wrong) bool { return other.part == one.part && other.item == one.item }) {
 			all = append(all, one)
 		}
@@ -83,11 +87,14 @@ const (
 	nodeOfKubelet = "kubelet"
 )
 
-// wrongIn returns parts of the last configuration that the declared Kubernetes does not take, each for the patch that caused it.
-// What no patch has caused is in talos.kubelet.extraArgs.
-func (c model) wrongIn(states []state) (found []finding) {
+// wrongIn returns parts of the last configuration that the declared Kubernetes does not take, each for the patch that caused it, but for
+// those that were found for another reason. What no patch has caused is in talos.kubelet.extraArgs.
+func (c model) wrongIn(states []state, known []finding) (found []finding) {
 	of := func(s state) []wrong { return arguedBy(s.full).wrongFor(c.Kubernetes.Version) }
 	for _, one := range of(states[len(states)-1]) {
+		if slices.ContainsFunc(known, func(f finding) bool { return f.Part == one.part }) {
+			continue
+		}
 		if by, caused := cause(states, func(s state) bool { return slices.Contains(of(s), one) }); caused {
 			found = append(found, by.finding(one.part, one.problem, one.remedy))
 		}
@@ -106,6 +113,9 @@ func (c model) wrongKubeletFlags() (violations []Violation) {
 	}
 	for _, one := range given.wrongFor(c.Kubernetes.Version) {
 		flag := strings.TrimPrefix(one.part, "machine.kubelet.extraArgs.")
+		if isOwned([]string{"machine", "kubelet", "extraArgs", flag}) {
+			continue
+		}
 		violations = append(violations, Violation{
 			Patch: cluster.EntryPath("talos.kubelet.extraArgs", flag), Problem: one.problem, Remedy: one.remedy,
 		})

@@ -154,7 +154,7 @@ func (c model) checkMachine(n cluster.Machine) []finding {
 	}
 	found = append(found, badCredentials(states, time.Now())...)
 	found = append(found, invalid(states, found)...)
-	found = append(found, c.wrongIn(states)...)
+	found = append(found, c.wrongIn(states, found)...)
 	order := func(f finding) int { return slices.Index(patches, f.by) }
 	slices.SortStableFunc(found, func(a, b finding) int { return cmp.Compare(order(a), order(b)) })
 	return found

@@ -47,21 +47,49 @@ var tableOf = func() func(minor uint64) takes {
 	return func(minor uint64) takes { return read()[fmt.Sprintf("1.%d", minor)] }
 }()
 
+// oldestTable is the minor release of the oldest table.
+const oldestTable = 35
+
 // typo is the most letters in which a name that is refused differs from one that the components know.
 const typo = 2
 
-// mistypedFor returns the arguments that the components of a version do not know, and with which they do not start, where they are almost
-// those of a name that is known. Others are left to the API server that runs and to the first node: a later patch release may know them.
-func (a argued) mistypedFor(version semver.Version) (all []wrong) {
+// removedBy returns the minor release, up to another one, that was the first without a name that one before it knew; 0 for none.
+func removedBy(kind, name string, upTo uint64) uint64 {
+	removed, known := uint64(0), false
+	for minor := uint64(oldestTable); minor <= upTo; minor++ {
+		switch table := tableOf(minor); {
+		case table == nil:
+		case slices.Contains(table[kind], name):
+			removed, known = 0, true
+		case known && removed == 0:
+			removed = minor
+		}
+	}
+	return removed
+}
+
+// unknownTo returns the arguments that the components of a version do not take, and with which they do not start: what an earlier release
+// knew, and what is almost the name of one that is known. Others are left to the API server that runs and to the first node: a later patch
+// release may know them. go-kubernetes knows of removals, too, but of some releases not all, or none.
+func (a argued) unknownTo(version semver.Version) (all []wrong) {
 	table := tableOf(version.Minor)
 	if table == nil {
 		return nil
 	}
 	check := func(part, kind, name, what string) {
-		meant := syntax.Nearest(name, table[kind], typo)
-		if meant != "" && !slices.Contains(table[kind], name) {
-			problem := fmt.Sprintf("%s is %s in Kubernetes 1.%d", name, what, version.Minor)
-			all = append(all, wrong{part: part, item: name, problem: problem, remedy: "did you mean " + meant + "?"})
+		if slices.Contains(table[kind], name) {
+			return
+		}
+		one := wrong{part: part, item: name, remedy: removeIt}
+		if removed := removedBy(kind, name, version.Minor); removed != 0 {
+			one.problem = fmt.Sprintf("%s is no %s any more since Kubernetes 1.%d", name, what, removed)
+			all = append(all, one)
+			return
+		}
+		if meant := syntax.Nearest(name, table[kind], typo); meant != "" {
+			one.problem = fmt.Sprintf("%s is no %s in Kubernetes 1.%d", name, what, version.Minor)
+			one.remedy = "did you mean " + meant + "?"
+			all = append(all, one)
 		}
 	}
 	for _, id := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID, k8s.KubeletID} {
@@ -71,19 +99,33 @@ func (a argued) mistypedFor(version semver.Version) (all []wrong) {
 			switch flag = strings.ReplaceAll(flag, "_", "-"); flag { // the components do likewise
 			case "feature-gates":
 				for _, gate := range gatesOf(value) {
-					check(part, featureGates, gate, "no feature gate")
+					check(part, featureGates, gate, "feature gate")
 				}
 			case "enable-admission-plugins", "disable-admission-plugins":
 				for _, plugin := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
-					check(part, admissionPlugins, plugin, "no admission plugin")
+					check(part, admissionPlugins, plugin, "admission plugin")
 				}
 			default:
-				check(part, id, flag, "no flag of "+id)
+				check(part, id, flag, "flag of "+id)
 			}
 		}
 	}
 	for _, gate := range a.gates {
-		check(componentParts[k8s.KubeletID]+".extraConfig.featureGates", featureGates, gate, "no feature gate")
+		check(componentParts[k8s.KubeletID]+".extraConfig.featureGates", featureGates, gate, "feature gate")
+	}
+	return append(all, a.unknownToEtcd(table)...)
+}
+
+// unknownToEtcd returns the arguments that are almost flags of etcd. Talos chooses etcd's release by itself, so that no removal is known.
+func (a argued) unknownToEtcd(table takes) (all []wrong) {
+	for _, argument := range a.arguments[etcdID] {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+		if meant := syntax.Nearest(flag, table[etcdID], typo); meant != "" && !slices.Contains(table[etcdID], flag) {
+			all = append(all, wrong{
+				part: componentParts[etcdID] + ".extraArgs." + flag, item: flag,
+				problem: flag + " is no flag of etcd", remedy: "did you mean " + meant + "?",
+			})
+		}
 	}
 	return all
 }

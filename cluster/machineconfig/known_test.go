@@ -31,6 +31,8 @@ func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 			"Kubernetes 1.36; did you mean node-monitor-grace-period?",
 		"cluster: {scheduler: {extraArgs: {leader-electt: 'true'}}}": at + "scheduler.extraArgs.leader-electt: " +
 			"leader-electt is no flag of kube-scheduler in Kubernetes 1.36; did you mean leader-elect?",
+		"cluster: {etcd: {extraArgs: {quota-backend-byte: '8589934592'}}}": at + "etcd.extraArgs.quota-backend-byte: " +
+			"quota-backend-byte is no flag of etcd; did you mean quota-backend-bytes?",
 		"machine: {kubelet: {extraConfig: {featureGates: {MemoryQoSS: true}}}}": "talos.patches.controlPlanes[0]: " +
 			"machine.kubelet.extraConfig.featureGates: MemoryQoSS is no feature gate in Kubernetes 1.36; did you mean MemoryQoS?",
 	} {
@@ -44,4 +46,24 @@ func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 		"feature-gates: 'kube: AllBeta=true, MemoryQoS =false', enable-admission-plugins: 'AlwaysPullImages,PodNodeSelector'}}}",
 		map[string]string{"v": "2", "feature-gates": "MemoryQoS=true"}), "what they know, and names as the components read them")
 	assert.Empty(t, of("v1.36.9", "cluster: {apiServer: {extraArgs: {feature-gates: 'OfALaterPatchRelease=true'}}}", nil))
+}
+
+func TestCheckPatches_RefusesWhatAnEarlierReleaseKnew(t *testing.T) {
+	for patch, says := range map[string]string{
+		"cluster: {apiServer: {extraArgs: {feature-gates: TopologyAwareHints=true}}}": "cluster.apiServer.extraArgs.feature-gates: " +
+			"TopologyAwareHints is no feature gate any more since Kubernetes 1.36; remove it",
+		"machine: {kubelet: {extraArgs: {event-storage-age-limit: default=0}}}": "machine.kubelet.extraArgs.event-storage-age-limit: " +
+			"event-storage-age-limit is no flag of kubelet any more since Kubernetes 1.37; remove it",
+	} {
+		for version, refused := range map[string]bool{"v1.35.4": false, "v1.37.2": true} {
+			violations := CheckPatches(sample(t, func(c *cluster.Cluster) {
+				c.Talos.Version, c.Kubernetes.Version, c.Talos.Patches.ControlPlanes = "v1.14.6", version, patches(patch)
+			}))
+			if !refused {
+				assert.Empty(t, violations, "%s: %s", version, patch)
+			} else if assert.Len(t, violations, 1) {
+				assert.Equal(t, "talos.patches.controlPlanes[0]: "+says, violations[0].Error())
+			}
+		}
+	}
 }

@@ -31,7 +31,7 @@ var pins = []pin{
 	{"Talos", "siderolabs/talos", "", "simulated after 1.12.6 to 1.14.1; the real 1.12.6 in `make real-talos`",
 		"`lab/talos/testdata/real`; machinery 1.13.9 checks each configuration"},
 	{"Kubernetes", "kubernetes/kubernetes", "", "1.36.4, a patch release before; 1.35.8 and 1.37.2 in `make minors`",
-		"removed flags, feature gates and plugins: go-kubernetes"},
+		"removed flags, feature gates and plugins: go-kubernetes, and the components of 1.35 to 1.37 themselves"},
 	{"Cilium", "cilium", "", "chart and CRDs of the same; simulated agents; mesh servers of 1.18.6", "`tests/charts`"},
 	{"Gateway API", "kubernetes-sigs/gateway-api", "", same, "`tests/tree`: each object against the CRDs"},
 	{"Flux", "fluxcd/flux2", "", "its controllers, as programs", "`tests/tree`: each object against the CRDs"},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/embed"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/version"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
@@ -51,7 +52,8 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	}
 }
 
-// componentFlags returns the flags that each component takes, hidden ones too.
+// componentFlags returns the flags that each component takes, hidden ones too. etcd is the one that this release of Kubernetes is tested
+// with: Talos chooses its own, of the same minor release or of the one before.
 func componentFlags(t *testing.T) map[string]*pflag.FlagSet {
 	kubelet := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	options.NewKubeletFlags().AddFlags(kubelet)
@@ -65,5 +67,9 @@ func componentFlags(t *testing.T) map[string]*pflag.FlagSet {
 	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		flags[component] = commands[component]().Flags()
 	}
+	ofEtcd := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	embed.NewConfig().AddFlags(ofEtcd)
+	flags["etcd"] = pflag.NewFlagSet("etcd", pflag.ContinueOnError)
+	flags["etcd"].AddGoFlagSet(ofEtcd)
 	return flags
 }
