@@ -89,9 +89,12 @@ func (s *Source) parse(text []byte) error {
 
 // configOf checks the keys of a file, and returns the stack's keys; nil if it has none.
 func configOf(file *object, p *cluster.Findings) *object {
+	var outside []string // keys of a stack that are not below config
 	misspelt := false
 	for _, key := range file.keys {
 		switch _, isText := file.get(key).(string); {
+		case slices.Contains(Keys(), Namespace+":"+strings.TrimPrefix(key, Namespace+":")):
+			outside = append(outside, key)
 		case !slices.Contains(fileKeys, key):
 			p.Include(cluster.NewProblem(key, cluster.OneOf(key, fileKeys), "is not a key of a stack file"))
 			misspelt = misspelt || cluster.Suggest(key, fileKeys) == "config"
@@ -101,14 +104,29 @@ func configOf(file *object, p *cluster.Findings) *object {
 	}
 	config, ok := file.get("config").(*object)
 	_, given := file.values["config"]
+	if len(outside) > 0 {
+		p.Include(cluster.NewProblem(outside[0], "write it below config, with two spaces before each of its lines"+alike(len(outside)-1),
+			"is a key of %s, and stands outside of config", Namespace))
+	}
 	switch {
-	case ok:
+	case ok, !given && len(outside) > 0:
 	case given:
 		p.Include(cluster.NewProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(file.get("config"))))
 	case !misspelt && file.get("environment") == nil: // from which Pulumi takes the configuration, too
 		p.Include(cluster.NewProblem("config", "add it, and write the stack's keys below it", "is missing"))
 	}
 	return config
+}
+
+// alike says of how many more keys the same is true.
+func alike(others int) string {
+	switch others {
+	case 0:
+		return ""
+	case 1:
+		return ", and the other key likewise"
+	}
+	return fmt.Sprintf(", and the %d other keys likewise", others)
 }
 
 // valuesOf returns the stack's values by their full keys.
