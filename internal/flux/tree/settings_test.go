@@ -176,7 +176,12 @@ func TestCheckStack_NamesTheFileThatIsStillToBeCommitted(t *testing.T) {
 	manifests[file] = &fstest.MapFile{Data: []byte("resources: [object.yaml, key.yaml]\n")}
 	_, problems, err := CheckStack(manifests, given(t, nil))
 	assert.Empty(t, problems)
-	assert.EqualError(t, err, file+": kubernetes/clusters/infra/key.yaml is not in the repository; commit it, or remove its line")
+	const missing = ": kubernetes/clusters/infra/key.yaml is not in the repository; commit it, or remove its line"
+	assert.EqualError(t, err, file+missing)
+
+	manifests[file].Data = []byte("# key.yaml is the Secret a/b, encrypted.\nresources: [object.yaml, key.yaml]\n")
+	_, _, err = CheckStack(manifests, given(t, nil))
+	assert.EqualError(t, err, file+missing+" (its comment says: key.yaml is the Secret a/b, encrypted.)")
 }
 
 func TestCheckStack_AsksForWhatScheduledSnapshotsNeed(t *testing.T) {

@@ -233,7 +233,7 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		}
 		info, err := fs.Stat(r.repository, at)
 		if err != nil && object.Metadata.Name == "" {
-			return fmt.Errorf("%s: %s is not in the repository; commit it, or remove its line", name, at)
+			return fmt.Errorf("%s: %s is not in the repository; commit it, or remove its line%s", name, at, r.comment(name, path.Base(at)))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %s %s: its path %s is not in the repository", name, object.Kind, object.Metadata.Name, at)
@@ -250,6 +250,16 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		}
 	}
 	return nil
+}
+
+// comment returns what a manifest's first line says of a file, for the end of a message; "" if it does not begin with the file's name.
+func (r *reader) comment(manifest, file string) string {
+	text, _ := fs.ReadFile(r.repository, manifest)
+	line, _, _ := strings.Cut(string(text), "\n")
+	if said, is := strings.CutPrefix(line, "# "+file+" "); is {
+		return fmt.Sprintf(" (its comment says: %s %s)", file, said)
+	}
+	return ""
 }
 
 // generated adds the variables in the files of the ConfigMaps that a kustomization makes. Those of its Secrets are encoded before Flux
