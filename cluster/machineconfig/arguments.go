@@ -20,10 +20,10 @@ type wrong struct {
 }
 
 // argued are the arguments that a configuration gives to etcd and to the components of Kubernetes, by their ids in Talos, and the feature
-// gates that it gives to the kubelet.
+// gates and the fields of its own configuration that it gives to the kubelet.
 type argued struct {
-	arguments map[string][]string
-	gates     []string
+	arguments     map[string][]string
+	gates, fields []string
 }
 
 // etcdID is the id of etcd, which Talos runs as a service of its own.
@@ -53,6 +53,7 @@ func arguedBy(full config.Provider) argued {
 	}
 	if m := full.Machine(); m != nil {
 		add(k8s.KubeletID, m.Kubelet().ExtraArgs())
+		given.fields = slices.Sorted(maps.Keys(m.Kubelet().ExtraConfig()))
 		if set, ok := m.Kubelet().ExtraConfig()["featureGates"].(map[string]any); ok {
 			given.gates = slices.Sorted(maps.Keys(set))
 		}
@@ -62,7 +63,7 @@ func arguedBy(full config.Provider) argued {
 
 // wrongFor returns the arguments that a version of Kubernetes does not take: what was removed, and what is mistyped.
 func (a argued) wrongFor(version string) (all []wrong) {
-	if len(a.arguments)+len(a.gates) == 0 {
+	if len(a.arguments)+len(a.fields) == 0 {
 		return nil
 	}
 	comes, err := semver.ParseTolerant(version)

@@ -23,6 +23,7 @@ var argumentTables embed.FS
 const (
 	featureGates     = "feature-gate"
 	admissionPlugins = "admission-plugin"
+	kubeletFields    = "kubelet-field" // of KubeletConfiguration
 )
 
 // takes is what the components of a minor release take: names by kind.
@@ -110,8 +111,12 @@ func (a argued) unknownTo(version semver.Version) (all []wrong) {
 			}
 		}
 	}
+	config := componentParts[k8s.KubeletID] + ".extraConfig."
 	for _, gate := range a.gates {
-		check(componentParts[k8s.KubeletID]+".extraConfig.featureGates", featureGates, gate, "feature gate")
+		check(config+"featureGates", featureGates, gate, "feature gate")
+	}
+	for _, field := range a.fields { // Talos refuses an unknown one, and leaves the kubelet as it is, without a word
+		check(config+field, kubeletFields, field, "field of KubeletConfiguration")
 	}
 	return append(all, a.unknownToEtcd(table)...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/version"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	plugins "k8s.io/kubernetes/pkg/kubeapiserver/options"
 )
@@ -29,6 +31,11 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	}
 	for gate := range utilfeature.DefaultMutableFeatureGate.GetAll() {
 		lines = append(lines, "feature-gate "+string(gate))
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[kubeletconfig.KubeletConfiguration]()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+			lines = append(lines, "kubelet-field "+name)
+		}
 	}
 	for _, plugin := range plugins.AllOrderedPlugins {
 		lines = append(lines, "admission-plugin "+plugin)
