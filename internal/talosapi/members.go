@@ -3,12 +3,16 @@ package talosapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"net/url"
+	"path"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
 // Member is a member of etcd, as a control plane lists it.
@@ -42,4 +46,26 @@ func Members(ctx context.Context, asked *client.Client) (members []Member, err e
 		}
 	}
 	return members, nil
+}
+
+// HasEtcdData reports whether a node has data of etcd: a folder that etcd makes when it starts for the first time. The folder above may be
+// missing, or be empty.
+func HasEtcdData(ctx context.Context, node *client.Client) (bool, error) {
+	const below = "/member"
+	parent, name := path.Split(constants.EtcdDataPath)
+	files, err := node.LS(ctx, &machine.ListRequest{Root: parent, Recurse: true, RecursionDepth: 2})
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for {
+		switch file, err := files.Recv(); {
+		case errors.Is(err, io.EOF):
+			return found, nil
+		case err != nil:
+			return false, err
+		case file.GetRelativeName() == name+below:
+			found = true
+		}
+	}
 }

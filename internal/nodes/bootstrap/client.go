@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -33,31 +31,9 @@ func (c clients) etcd(ctx context.Context, node turn.Node) (etcd, error) {
 	}
 	seen := etcd{state: service.State, healthy: service.Healthy, message: service.Message}
 	if err == nil && !seen.running() {
-		seen.data, err = c.hasData(ctx, node)
+		seen.data, err = talosapi.HasEtcdData(ctx, c.Clients[node.Address])
 	}
 	return seen, err
-}
-
-// hasData reports whether a node has data of etcd: a folder that etcd makes when it starts for the first time. The folder above may be
-// missing, or be empty.
-func (c clients) hasData(ctx context.Context, node turn.Node) (bool, error) {
-	const below = "/member"
-	parent, name := path.Split(constants.EtcdDataPath)
-	files, err := c.Clients[node.Address].LS(ctx, &machine.ListRequest{Root: parent, Recurse: true, RecursionDepth: 2})
-	if err != nil {
-		return false, err
-	}
-	found := false
-	for {
-		switch file, err := files.Recv(); {
-		case errors.Is(err, io.EOF):
-			return found, nil
-		case err != nil:
-			return false, err
-		case file.GetRelativeName() == name+below:
-			found = true
-		}
-	}
 }
 
 func (c clients) bootstrap(ctx context.Context, node turn.Node, recovers bool) error {

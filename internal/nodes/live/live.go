@@ -55,6 +55,12 @@ func (c *Cluster) Answers(ctx context.Context, node turn.Node) bool {
 	return talosapi.Knock(ctx, node.Address.String()) == nil
 }
 
+// HoldsEtcd reports whether a machine has data of etcd.
+func (c *Cluster) HoldsEtcd(ctx context.Context, node turn.Node) (bool, error) {
+	has, err := talosapi.HasEtcdData(ctx, c.talos[node.Address])
+	return has, talosapi.Message(err)
+}
+
 // Machine implements turn.Cluster.
 func (c *Cluster) Machine(ctx context.Context, node turn.Node) (turn.Machine, error) {
 	seen, err := c.machine(ctx, node.Address)

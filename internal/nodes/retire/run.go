@@ -37,7 +37,8 @@ type dial func(ctx context.Context, nodes []turn.Node) (on remover, hangUp func(
 type remover interface {
 	turn.Remover
 	snapshot.Source
-	Answers(ctx context.Context, node turn.Node) bool // whether the machine's Talos API takes connections
+	Answers(ctx context.Context, node turn.Node) bool            // whether the machine's Talos API takes connections
+	HoldsEtcd(ctx context.Context, node turn.Node) (bool, error) // whether the machine has data of etcd
 }
 
 func run(ctx context.Context, spec Spec, former Record, progress io.Writer, connect dial) (Report, error) {
@@ -71,6 +72,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	switch err := awaitEtcd(ctx, on, slices.Concat(plan.Stay, plan.Leave), log.Say); {
 	case err != nil && context.Cause(ctx) == nil && spec.Recovers:
 		log.Say("%v", err)
+		if err := refuseLiving(ctx, plan, on, log.Say); err != nil {
+			return report, fmt.Errorf("nothing was removed: %w", err)
+		}
 		report = report.Lost(plan.Leave)
 		report.Took = log.Took()
 		return report, nil
@@ -129,6 +133,45 @@ func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progr
 		log.Say("the cluster does not run, so that its machines may be others: %v", err)
 		return nil
 	}
+}
+
+// lossTimeout is how long the control planes of a cluster that is said to be lost are waited for: longer than one of them boots.
+const lossTimeout = 5 * time.Minute
+
+// refuseLiving refuses to take a cluster for lost, although its recovery is declared, if a control plane has data of etcd: it may only boot.
+// If none answers, the cluster may run where this computer does not reach it. Nodes that are not declared any more then leave all the same:
+// their machines are deleted only after a bootstrap. But a machine that is replaced would be deleted at once.
+func refuseLiving(ctx context.Context, plan Plan, on remover, say func(string, ...any)) error {
+	controlPlanes := turn.ControlPlanes(slices.Concat(plan.Stay, plan.Leave))
+	var holds []bool
+	err := probe.Wait{Limit: lossTimeout, Say: say}.Until(ctx, "control planes without data of etcd", func(ctx context.Context) (string, error) {
+		reasons := make([]string, len(controlPlanes))
+		holds = make([]bool, len(controlPlanes))
+		turn.Each(controlPlanes, func(i int, node turn.Node) {
+			var err error
+			switch holds[i], err = on.HoldsEtcd(ctx, node); {
+			case err != nil:
+				reasons[i] = node.Name + ": " + err.Error()
+			case holds[i]:
+				reasons[i] = node.Name + ": has data of etcd"
+			}
+		})
+		return strings.Join(slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" }), "; "), nil
+	})
+	answers := func(node turn.Node) bool { return on.Answers(ctx, node) }
+	switch {
+	case err == nil:
+		return nil
+	case context.Cause(ctx) != nil:
+		return err
+	case slices.Contains(holds, true):
+		return fmt.Errorf("lifecycle.snapshots.recoverFrom is declared, and the cluster is not lost: %w; run up again once its etcd runs, or "+
+			"reset that control plane if its data cannot be used (docs/recovery.md)", err)
+	case len(plan.Replaced) > 0 && !slices.ContainsFunc(controlPlanes, answers):
+		return fmt.Errorf("whether the cluster is lost is not known: %w; make a control plane reachable from here, or declare the former "+
+			"generation of %s: a machine that is gone is made anew without another one", err, strings.Join(plan.Replaced, ", "))
+	}
+	return nil
 }
 
 // saveBeforeJoin takes a snapshot of etcd before it gets members. A cluster of which no control plane runs etcd has nothing to save: its

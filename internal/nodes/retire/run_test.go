@@ -28,6 +28,7 @@ type fake struct {
 	members []talosapi.Member
 	off     map[string]bool
 	silent  map[string]bool // off, and no address either
+	data    map[string]bool // off, with data of etcd
 	log     []string
 	etcd    []byte // snapshot
 }
@@ -59,7 +60,13 @@ func (f *fake) Members(context.Context, turn.Node) ([]talosapi.Member, error) { 
 func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	return maps.Clone(f.nodes), nil
 }
-func (f *fake) Answers(_ context.Context, node turn.Node) bool         { return !f.silent[node.Name] }
+func (f *fake) Answers(_ context.Context, node turn.Node) bool { return !f.silent[node.Name] }
+func (f *fake) HoldsEtcd(_ context.Context, node turn.Node) (bool, error) {
+	if f.silent[node.Name] {
+		return false, errors.New("no route")
+	}
+	return f.data[node.Name], nil
+}
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 func (f *fake) LastLines(context.Context, turn.Node) []string          { return nil }
 func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
@@ -321,6 +328,45 @@ func TestRun_ALostClusterThatIsRestoredGoesOnAndRemembersTheNodesThatLeft(t *tes
 		require.NoError(t, err)
 		assert.Equal(t, []string{"delete cp-2", "delete cp-3", "delete worker-2"}, f.log)
 		assert.Equal(t, NewRecord(declared), report.Record)
+	})
+}
+
+func TestRun_ADeclaredRecoveryTakesNoClusterForLostThatMayOnlyBoot(t *testing.T) {
+	before := nodes("cp-1", "cp-2", "cp-3", "worker-1")
+	of := func(declared []turn.Node) Spec {
+		s := spec(declared)
+		s.Recovers = true
+		return s
+	}
+	dead := func(f *fake) *fake {
+		for _, node := range before {
+			f.off[node.Name] = true
+		}
+		return f
+	}
+	silent := map[string]bool{"cp-1": true, "cp-2": true, "cp-3": true, "worker-1": true}
+	replaced := slices.Clone(before)
+	for i := range before {
+		before[i].Generation = 1
+		replaced[i].Generation = 1
+	}
+	replaced[1].Generation = 2
+	synctest.Test(t, func(t *testing.T) {
+		f := dead(newFake(before))
+		f.data = map[string]bool{"cp-2": true}
+		report, err := run(t.Context(), of(before[:3]), NewRecord(before), io.Discard, f.connect)
+		require.ErrorContains(t, err, "the cluster is not lost: control planes without data of etcd: gave up after 5m0s (last: cp-2: has data "+
+			"of etcd); run up again once its etcd runs")
+		assert.Empty(t, report.Left)
+
+		f = dead(newFake(before))
+		f.silent = silent
+		_, err = run(t.Context(), of(replaced), NewRecord(before), io.Discard, f.connect)
+		require.ErrorContains(t, err, "whether the cluster is lost is not known")
+		require.ErrorContains(t, err, "declare the former generation of cp-2")
+		report, err = run(t.Context(), of(before[:3]), NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err, "no machine is deleted before a bootstrap")
+		assert.Equal(t, []string{"worker-1"}, report.Left)
 	})
 }
 
