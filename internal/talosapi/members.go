@@ -48,6 +48,25 @@ func Members(ctx context.Context, asked *client.Client) (members []Member, err e
 	return members, nil
 }
 
+// Follows returns an error unless the member of etcd of a control plane has a vote and knows a leader. A snapshot is what the asked member
+// has itself, and etcd asks neither of it (v3rpc/interceptor.go, maintenance.go): that of a learner may be empty, and that of a member which
+// is cut off may be old.
+func Follows(ctx context.Context, asked *client.Client) error {
+	reply, err := asked.EtcdStatus(ctx)
+	if err != nil {
+		return err
+	}
+	for _, message := range reply.GetMessages() {
+		switch member := message.GetMemberStatus(); {
+		case member.GetIsLearner():
+			return errors.New("its etcd is a learner, which may not have all data yet")
+		case member.GetLeader() == 0:
+			return errors.New("its etcd knows no leader, so that its data may be old")
+		}
+	}
+	return nil
+}
+
 // HasEtcdData reports whether a node has data of etcd: a folder that etcd makes when it starts for the first time. The folder above may be
 // missing, or be empty.
 func HasEtcdData(ctx context.Context, node *client.Client) (bool, error) {

@@ -130,7 +130,7 @@ func kubeNode(node corev1.Node) turn.KubeNode {
 	_, oldOurs := node.Annotations[cluster.OldAnnotationCordoned]
 	seen := turn.KubeNode{
 		Unschedulable: node.Spec.Unschedulable, Ours: ours || oldOurs,
-		Kubelet: node.Status.NodeInfo.KubeletVersion, Boot: node.Status.NodeInfo.BootID,
+		Kubelet: node.Status.NodeInfo.KubeletVersion, System: node.Status.NodeInfo.OSImage, Boot: node.Status.NodeInfo.BootID,
 	}
 	for _, taint := range node.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, stateTaints) {

@@ -106,8 +106,13 @@ func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]talosapi.Memb
 	return members, talosapi.Message(err)
 }
 
-// EtcdSnapshot implements snapshot.Source.
+// EtcdSnapshot implements snapshot.Source. It asks no learner, and no member that is cut off from the others.
 func (c *Cluster) EtcdSnapshot(ctx context.Context, node turn.Node) (io.ReadCloser, error) {
+	asking, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+	defer cancel()
+	if err := talosapi.Follows(asking, c.talos[node.Address]); err != nil {
+		return nil, talosapi.Message(err)
+	}
 	data, err := c.talos[node.Address].EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
 	return data, talosapi.Message(err)
 }

@@ -51,6 +51,7 @@ type talos struct {
 	did                 []string
 	resources           state.State
 	applies             bool // it takes configurations, and not only dry runs
+	member              *machine.EtcdMemberStatus
 }
 
 func (s *talos) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
@@ -94,6 +95,14 @@ func (s *talos) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceLi
 		}},
 		{Id: "ext-x", State: "Running", Health: &machine.ServiceHealth{Unknown: true}},
 	}}}}, nil
+}
+
+func (s *talos) EtcdStatus(context.Context, *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
+	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: s.member}}}, nil
+}
+
+func (s *talos) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream grpc.ServerStreamingServer[common.Data]) error {
+	return stream.Send(&common.Data{Bytes: []byte("data")})
 }
 
 func (s *talos) EtcdMemberList(context.Context, *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
@@ -307,7 +316,7 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
 	kube.answers["GET /api/v1/nodes"] = `{"kind":"NodeList","apiVersion":"v1","items":[
 {"kind":"Node","apiVersion":"v1","metadata":{"name":"cp-1","annotations":{"slipway.dev/cordoned":"true"}},
  "spec":{"unschedulable":true,"taints":[{"key":"node-role.kubernetes.io/control-plane","effect":"NoSchedule"}]},
- "status":{"nodeInfo":{"kubeletVersion":"v1.35.8","bootID":"b"},"addresses":[{"type":"InternalIP","address":"10.25.11.11"}],
+ "status":{"nodeInfo":{"kubeletVersion":"v1.35.8","osImage":"Talos (v1.12.7)","bootID":"b"},"addresses":[{"type":"InternalIP","address":"10.25.11.11"}],
   "conditions":[{"type":"Ready","status":"True"}]}},
 {"kind":"Node","apiVersion":"v1","metadata":{"name":"worker-1"},
  "spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},{"key":"a","effect":"PreferNoSchedule"}]},
@@ -315,9 +324,30 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
 	nodes, err := live.Nodes(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]turn.KubeNode{
-		"cp-1":     {Ready: true, Unschedulable: true, Ours: true, Repels: true, Kubelet: "v1.35.8", Address: netip.MustParseAddr("10.25.11.11"), Boot: "b"},
+		"cp-1": {
+			Ready: true, Unschedulable: true, Ours: true, Repels: true, Kubelet: "v1.35.8", System: "Talos (v1.12.7)",
+			Address: netip.MustParseAddr("10.25.11.11"), Boot: "b",
+		},
 		"worker-1": {},
 	}, nodes)
+}
+
+func TestCluster_TakesNoSnapshotOfALearnerOrOfAMemberWithoutALeader(t *testing.T) {
+	live, node, _, talos := rigOf(t, "v1.12.7")
+	for why, member := range map[string]*machine.EtcdMemberStatus{
+		"": {Leader: 7}, "its etcd is a learner": {Leader: 7, IsLearner: true}, "its etcd knows no leader": {},
+	} {
+		talos.member = member
+		data, err := live.EtcdSnapshot(t.Context(), node)
+		if why != "" {
+			require.ErrorContains(t, err, why)
+			continue
+		}
+		require.NoError(t, err)
+		read, err := io.ReadAll(data)
+		require.NoError(t, err)
+		assert.Equal(t, "data", string(read))
+	}
 }
 
 func TestCluster_KnowsTheNodesThatAReleaseBeforeHasCordoned(t *testing.T) {

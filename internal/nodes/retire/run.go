@@ -104,6 +104,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		report.Removed = append(report.Removed, node.Name)
 		return nil
 	})
+	if err == nil {
+		err = spec.Snapshots.Prune(spec.Cluster, report.Snapshot)
+	}
 	report.Took = log.Took()
 	return report, err
 }
@@ -188,7 +191,7 @@ func saveBeforeJoin(
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
 	report.Took = log.Took()
-	return report, nil
+	return report, spec.Snapshots.Prune(spec.Cluster, report.Snapshot)
 }
 
 // saveEtcd takes a snapshot of etcd before one of its members is removed, or one is added. A control plane that leaves may be the only one

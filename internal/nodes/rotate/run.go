@@ -132,7 +132,7 @@ func (j *job) do(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return j.Snapshots.Prune(j.Cluster, j.report.Snapshot)
 }
 
 // sight is what one node has answered.

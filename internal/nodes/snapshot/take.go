@@ -33,8 +33,9 @@ type Source interface {
 	EtcdSnapshot(ctx context.Context, node turn.Node) (io.ReadCloser, error)
 }
 
-// Take writes a snapshot of a cluster's etcd to a file, from the first of the control planes that gives one, copies it to the bucket, says
-// so, and deletes the oldest files. It returns the file's path; "" for a place without a folder.
+// Take writes a snapshot of a cluster's etcd to a file, from the first of the control planes that gives one, copies it to the bucket, and says
+// so. It returns the file's path; "" for a place without a folder. Prune once what it was taken for has succeeded: until then, the oldest
+// file may be the only one from before a change that is tried again and again.
 func (p Place) Take(
 	ctx context.Context, from Source, of turn.Target, at time.Time, say func(format string, args ...any),
 ) (string, error) {
@@ -55,11 +56,20 @@ func (p Place) Take(
 		err := p.save(ctx, from, node, path)
 		if err == nil {
 			say("the snapshot is %s", path)
-			return path, errors.Join(p.copy(ctx, of.Cluster, path, say), Prune(folder, of.Cluster, p.Keep))
+			return path, p.copy(ctx, of.Cluster, path, say)
 		}
 		problems = append(problems, fmt.Errorf("%s: %w", node.Name, err))
 	}
 	return "", fmt.Errorf("etcd gives no snapshot: %w", errors.Join(problems...))
+}
+
+// Prune deletes the oldest files of a cluster, so that no more are left than are kept. taken is what Take has returned; without a new file,
+// none is deleted.
+func (p Place) Prune(cluster, taken string) error {
+	if taken == "" {
+		return nil
+	}
+	return Prune(filepath.Dir(taken), cluster, p.Keep)
 }
 
 func (p Place) save(ctx context.Context, from Source, node turn.Node, path string) error {

@@ -41,14 +41,22 @@ func TestPlace_KeepsTheDeclaredNumberOfSnapshots(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", home)
 	place := snapshot.PlaceOf(&cluster.Cluster{Lifecycle: cluster.Lifecycle{Snapshots: cluster.Snapshots{Folder: "snapshots", Keep: 2}}})
+	last := ""
 	for i := range 3 {
 		path, err := place.Take(t.Context(), source{"cp-1": snapshottest.New(t)}, target, time.Now().Add(time.Duration(i)*time.Hour), t.Logf)
 		require.NoError(t, err)
 		assert.FileExists(t, path)
+		last = path
 	}
-	files, err := os.ReadDir(home + "/slipway/snapshots")
-	require.NoError(t, err)
-	assert.Len(t, files, 4, "two snapshots and their checksums")
+	stored := func() int {
+		files, err := os.ReadDir(home + "/slipway/snapshots")
+		require.NoError(t, err)
+		return len(files)
+	}
+	require.NoError(t, place.Prune("infra", ""))
+	assert.Equal(t, 6, stored(), "three snapshots and their checksums: what is tried again and again keeps the one from before it")
+	require.NoError(t, place.Prune("infra", last))
+	assert.Equal(t, 4, stored())
 }
 
 func TestPlace_TakesTheSnapshotOfTheNextControlPlaneIfOneSendsNoneOrHalfOfIt(t *testing.T) {

@@ -49,6 +49,7 @@ type KubeNode struct {
 	Ours          bool       // this package has cordoned it, which its annotation says
 	Repels        bool       // has a taint that keeps ordinary pods away, beside those that Kubernetes sets for the state of a node
 	Kubelet       string     // version, such as v1.35.8
+	System        string     // operating system, such as Talos (v1.12.7)
 	Address       netip.Addr // internal IP address; invalid without one
 	Boot          string     // id of the boot, as the kubelet reports it
 }

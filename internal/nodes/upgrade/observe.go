@@ -61,6 +61,27 @@ func (v view) problems() []error {
 	return problems
 }
 
+// silentAndOlder returns the nodes that do not answer, and of which their Node objects say that they run another version than the declared
+// one: this step would not run again for them. Without an answer of the Kubernetes API, it is not known of any.
+func (j *job) silentAndOlder(ctx context.Context, seen view) (problems []error) {
+	if len(seen.silent()) == 0 {
+		return nil
+	}
+	nodes, err := j.machines.Nodes(ctx)
+	if err != nil {
+		j.Say("what the silent nodes run is not known: %v", err)
+		return nil
+	}
+	for _, s := range seen {
+		node, exists := nodes[s.node.Name]
+		current := (node.Kubelet == "" || node.Kubelet == j.Kubernetes) && (node.System == "" || node.System == "Talos ("+j.Talos+")")
+		if s.err != nil && exists && !current {
+			problems = append(problems, fmt.Errorf("%s, and it has run kubelet %s on %s", s.pending(), node.Kubelet, node.System))
+		}
+	}
+	return problems
+}
+
 func (v view) silent() []string {
 	var names []string
 	for _, s := range v {

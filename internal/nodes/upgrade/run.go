@@ -124,12 +124,17 @@ func (j *job) do(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if plan.Empty() && len(late) == 0 {
+	idle := plan.Empty() && len(late) == 0
+	reasons := seen.problems()
+	if idle {
+		reasons = j.silentAndOlder(ctx, seen)
+	}
+	if len(reasons) > 0 {
+		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; fix or remove them first", errors.Join(reasons...))
+	}
+	if idle {
 		j.report.Silent = seen.silent()
 		return j.engine.TryRelease(ctx)
-	}
-	if reasons := seen.problems(); len(reasons) > 0 {
-		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; fix or remove them first", errors.Join(reasons...))
 	}
 	if err := j.prepare(ctx, plan, late); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
@@ -143,7 +148,10 @@ func (j *job) do(ctx context.Context) error {
 	if err := j.engine.InOrder(late, func(node turn.Node) error { return j.rebootNode(ctx, node) }); err != nil {
 		return err
 	}
-	return j.engine.Release(ctx)
+	if err := j.engine.Release(ctx); err != nil {
+		return err
+	}
+	return j.Snapshots.Prune(j.Cluster, j.report.Snapshot)
 }
 
 // prepare checks what an upgrade needs, and takes a snapshot of etcd before it. Reboots need none.

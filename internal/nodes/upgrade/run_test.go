@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 )
 
@@ -164,6 +165,22 @@ func TestRun_ADeadNodeOfACurrentClusterIsNotInTheWay(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"worker-2"}, report.Silent)
 	})
+}
+
+func TestRun_DoesNotSucceedWhileASilentNodeHasRunAnotherVersion(t *testing.T) {
+	for what, kube := range map[string]turn.KubeNode{
+		"kubelet v1.35.7 on Talos (v1.12.7)": {Kubelet: "v1.35.7", System: "Talos (v1.12.7)"},
+		"kubelet v1.35.8 on Talos (v1.12.6)": {Kubelet: "v1.35.8", System: "Talos (v1.12.6)"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, spec := newFake()
+			f.current(spec)
+			f.node("worker-2").kube, f.node("worker-2").down = kube, errors.New("no route")
+			_, err := f.run(t, spec)
+			require.ErrorContains(t, err, "nothing was changed, because these nodes would be left behind: worker-2: its Talos API does not "+
+				"answer: no route, and it has run "+what+"; fix or remove them first")
+		})
+	}
 }
 
 func TestRun_StopsAtANodeWhoseTalosRolledBack(t *testing.T) {
