@@ -63,9 +63,23 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 	return health.Evaluate(Checks, spec, seen, func(string) []string { return []string{"NAMESPACE", spec.Namespace} })
 }
 
-// CopyHolds reports whether kvstoremesh in a pod has everything of the existing peers, and need not be asked again.
+// CopyHolds reports whether kvstoremesh in a pod has everything of the existing peers, and need not be asked again. It must be if an agent
+// knows another number of nodes: the peer may have got or lost one since.
 func (seen *Cluster) CopyHolds(spec *Spec, pod string) bool {
-	return seen.tried(spec, seen.Copies[pod]) && seen.holds(spec, seen.Copies[pod], func(Peer) int { return 0 })
+	copied := seen.Copies[pod]
+	return seen.tried(spec, copied) && seen.holds(spec, copied, func(Peer) int { return 0 }) && !seen.contradicts(copied)
+}
+
+// contradicts reports whether an agent that has read everything of a peer knows another number of its nodes than a copy.
+func (seen *Cluster) contradicts(copied Report) bool {
+	for _, report := range seen.Reports {
+		for peer, remote := range report.Peers {
+			if report.Asked && remote.Connected && remote.Ready && remote.Nodes != copied.Peers[peer].Nodes {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // TriesAnew reports whether kvstoremesh must try its connections anew, because this computer does not reach the cluster's own address, and

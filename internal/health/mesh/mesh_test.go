@@ -396,6 +396,16 @@ func TestMesh_AReportThatHoldsNeedNotBeAskedAgain(t *testing.T) {
 	assert.False(t, seen.CopyHolds(spec, server), "its connections were not tried anew")
 }
 
+func TestMesh_ACopyThatAnAgentContradictsIsAskedAgain(t *testing.T) {
+	spec, seen := declared(), connected()
+	remote(seen.Reports["cilium-infra-cp-2"], func(one *Remote) { one.Nodes++ })
+	assert.False(t, seen.AgentHolds(spec, "cilium-infra-cp-2"))
+	assert.False(t, seen.CopyHolds(spec, server), "the peer may have another node since")
+	remote(seen.Copies[server], func(one *Remote) { one.Nodes++ })
+	assert.True(t, seen.AgentHolds(spec, "cilium-infra-cp-2"))
+	assert.False(t, seen.CopyHolds(spec, server), "the other agents have not said so yet")
+}
+
 func TestPlainly_TranslatesTheErrorsOfCilium(t *testing.T) {
 	for says, means := range map[string]string{
 		`transport: Error while dialing: dial tcp 10.25.12.100:2379: connect: connection refused`: Refused,
