@@ -62,11 +62,13 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 	if err != nil {
 		return nil, err
 	}
-	probe, err := h.verify(ctx, name, args, instance)
+	removal, err := newRemoval(ctx, name+"-removal", args, instance, h)
 	if err != nil {
 		return nil, err
 	}
-	if err := newRemoval(ctx, name+"-removal", args, []pulumi.Resource{instance, probe}, h); err != nil {
+	// Pulumi deletes the probe before the removal. If that is interrupted and GitOps comes back, the probe is new, and sees what is missing.
+	probe, err := h.verify(ctx, name, args, instance, removal)
+	if err != nil {
 		return nil, err
 	}
 	h.leaves = []pulumi.Resource{probe}
@@ -124,12 +126,12 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 
 // verify registers the probe. It runs on create, and again after a change that Flux must apply.
 func (h *GitOpsHandover) verify(
-	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, instance pulumi.Resource,
+	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, after ...pulumi.Resource,
 ) (*local.Command, error) {
 	return step.New(ctx, name+"-probe", step.Args{
 		Run: step.Run{
 			Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration,
-			Provider: args.CommandProvider, DependsOn: append(slices.Clone(args.DependsOn), instance),
+			Provider: args.CommandProvider, DependsOn: slices.Concat(args.DependsOn, after),
 		},
 		Triggers: args.triggers(), ReplaceWith: []pulumi.Resource{args.DeletedWith},
 	}, h)

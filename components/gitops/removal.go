@@ -14,7 +14,9 @@ import (
 // newRemoval registers the step that runs when the handover leaves the stack, before Flux is uninstalled: with the policy `delete`, Flux
 // removes everything that it has applied. The resource exists with the policy `orphan`, too: otherwise, a change from `delete` to `orphan`
 // would delete the resource, and so remove everything at once. With the cluster's end, it runs nothing.
-func newRemoval(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, flux []pulumi.Resource, parent pulumi.Resource) error {
+func newRemoval(
+	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, instance, parent pulumi.Resource,
+) (pulumi.Resource, error) {
 	subcommand := ""
 	if args.GitOps.DeletionPolicy == cluster.DeletionDelete {
 		subcommand = "prune"
@@ -25,9 +27,8 @@ func newRemoval(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, flux
 			Namespace: cluster.FluxNamespace, Instance: cluster.FluxInstance, Kustomization: cluster.FluxSync,
 		}
 	})
-	_, err := step.NewRemoval(ctx, name, step.Run{
+	return step.NewRemoval(ctx, name, step.Run{
 		Subcommand: subcommand, Spec: spec, Timeout: args.GitOps.Timeout.Duration, Provider: args.CommandProvider,
-		DependsOn: slices.Concat(args.DependsOn, flux), DeletedWith: args.DeletedWith,
+		DependsOn: append(slices.Clone(args.DependsOn), instance), DeletedWith: args.DeletedWith,
 	}, parent)
-	return err
 }

@@ -218,7 +218,10 @@ func reasons(seen []sight) string {
 
 // take makes one pass on a node, and waits until its API has the certificates of the pass.
 func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
-	wait := probe.Wait{Limit: nodeTimeout, Stable: j.ca.settles(), Say: j.Say}
+	wait := probe.Wait{
+		Limit: nodeTimeout, Look: turn.AsideTimeout + time.Minute, // one look waits for the virtual IP to move
+		Stable: j.ca.settles(), Say: j.Say,
+	}
 	return wait.Until(ctx, fmt.Sprintf("%s (pass %d)", node.Name, pass+1), func(ctx context.Context) (string, error) {
 		now, _, err := j.Look(ctx, node)
 		if err != nil {

@@ -200,7 +200,8 @@ func (r *removal) spareForGood(ctx context.Context, leaves Change) (missing stri
 }
 
 // spare returns why a control plane cannot be removed now; "" if etcd has a quorum with and without it. While its machine lives, all other
-// control planes that are members must be healthy, too.
+// control planes that stay must be healthy members, too: one that an interrupted run has removed to replace it is none until it has joined
+// again, and a second one would not be missed by the quorum of those that are left.
 func (r *removal) spare(ctx context.Context) (missing string, err error) {
 	others := r.others(r.node)
 	if len(others) == 0 {
@@ -223,7 +224,10 @@ func (r *removal) spare(ctx context.Context) (missing string, err error) {
 			problem = "is in its turn"
 		}
 		healthy[other.Name] = problem == ""
-		if problem != "" && slices.ContainsFunc(members, func(m talosapi.Member) bool { return m.Name == other.Name }) {
+		if !slices.ContainsFunc(members, func(m talosapi.Member) bool { return m.Name == other.Name }) {
+			problem = "is no member of etcd; let it join first, by a run in which " + r.node.Name + " is declared as before"
+		}
+		if problem != "" {
 			reasons = append(reasons, other.Name+": "+problem)
 		}
 	}

@@ -208,12 +208,19 @@ func TestRemove_OneOfTwoMembersIsRefusedIfItIsLost(t *testing.T) {
 	})
 }
 
-func TestRemove_ANewControlPlaneThatHasNotJoinedDoesNotMatter(t *testing.T) {
+func TestRemove_WaitsForAControlPlaneThatStaysAndHasNotJoinedUnlessTheMachineIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
 		nodes = append(nodes, Node{Name: "cp-4", Role: nodes[0].Role, Address: talosapitest.AddressOf("cp-4")})
 		f.down["cp-4"] = errors.New("certificate signed by unknown authority")
+		require.ErrorContains(t, f.remove(t.Context(), t, nodes, "cp-3"),
+			"cp-4: is no member of etcd; let it join first, by a run in which cp-3 is declared as before")
+		assert.NotContains(t, f.log, "remove member 3")
+
+		f.dies("cp-3")
+		f.nodes["cp-3"] = KubeNode{}
 		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-3"))
+		assert.Contains(t, f.log, "remove member 3")
 	})
 }
 

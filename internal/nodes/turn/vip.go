@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// asideTimeout is how long another control plane may take to get the virtual IP. An election in etcd decides, so it takes a moment.
-const asideTimeout = 30 * time.Second
+// AsideTimeout is how long another control plane may take to get the virtual IP. An election in etcd decides, so it takes a moment.
+const AsideTimeout = 30 * time.Second
 
 // VIPs is the virtual IP of a cluster as its nodes have it.
 type VIPs interface {
@@ -34,7 +34,7 @@ func StepAside(ctx context.Context, vips VIPs, node Node, nodes []Node, say func
 	}
 	if err == nil {
 		say("%s: leaves the virtual IP %s to another control plane", node.Name, vip)
-		wait := probe.Wait{Limit: asideTimeout, Say: say}
+		wait := probe.Wait{Limit: AsideTimeout, Say: say}
 		err = wait.Until(ctx, "another control plane with the virtual IP", func(ctx context.Context) (string, error) {
 			for _, other := range others {
 				if holds, err := vips.Holds(ctx, other, vip); err == nil && holds {
