@@ -70,7 +70,7 @@ type CertificateAuthorities struct {
 type Snapshots struct {
 	// Folder below `${XDG_STATE_HOME:-~/.local/state}/slipway` of whoever runs `up`. The snapshots hold all Secrets of the cluster.
 	Folder string `json:"folder" form:"repository-path" default:"snapshots" example:"backups/etcd"`
-	// How many snapshots of the cluster stay in the folder.
+	// How many snapshots of the cluster stay in the folder, after a change that has succeeded.
 	Keep int `json:"keep" range:"1-1000" default:"5" example:"10"`
 	// Age public keys that the snapshots are encrypted to. Without one, they are not encrypted.
 	Recipients []string `json:"recipients" items:"1-" example:"[age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z]"`

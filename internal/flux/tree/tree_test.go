@@ -139,9 +139,10 @@ func TestCheck_ReportsFileLineKeyAndTheNearestDefinedKey(t *testing.T) {
 			"in its place; add the ConfigMap cluster-settings to postBuild.substituteFrom of the Kustomization apps\n" +
 			"apps/shared/shared.yaml:2: ${CLUSTER_NAME} is not defined, and Flux would write nothing " +
 			"in its place; add the ConfigMap cluster-settings to postBuild.substituteFrom of the Kustomization apps",
-		{`"${CLUSTER_NAME}": `, `"${STORAGE}": "${STORAGE}${DISKS}${STORAGE}" # `}: "apps/web/web.yaml:5: ${STORAGE} is not defined (also in 2 more " +
-			"places), and Flux would write nothing in its place; add it to gitops.settings in the stack file\n" +
-			"apps/web/web.yaml:5: ${DISKS} is not defined, and Flux would write nothing in its place; add it to gitops.settings in the stack file",
+		{`"${CLUSTER_NAME}": `, `"${STORAGE}": "${STORAGE}${DISKS}${STORAGE}" # `}: "apps/web/web.yaml:5: ${STORAGE} is not defined " +
+			"(also in 2 more places), and Flux would write nothing in its place; add it to gitops.settings in the stack file\n" +
+			"apps/web/web.yaml:5: ${DISKS} is not defined, and Flux would write nothing in its place; add it to gitops.settings in the " +
+			"stack file",
 		{"./apps/${KIND}", "./apps/${OTHER:=gone}"}: "clusters/infra/apps.yaml: Kustomization apps: its path apps/gone is not in the repository",
 	} {
 		assert.EqualError(t, Check(repository(edit[0], edit[1]), "./clusters/infra/", settings), want)

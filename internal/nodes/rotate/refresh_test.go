@@ -209,13 +209,14 @@ func TestRun_OfKubernetesMovesTheVirtualIPBeforeAnAPIServerRestarts(t *testing.T
 	for of, moves := range map[Subject]int{Kubernetes: 6, Talos: 0} { // twice in each pass
 		s := spec(t)
 		p := withPods(t, s)
-		s.Of, p.holder = of, "cp-1"
+		s.Of, p.holder, p.takes = of, "cp-1", turn.AsideTimeout*2/3
 		on := machines(p)
 		if of == Talos {
 			on = p.fake
 		}
-		_, _, err := rotated(t, s, on)
+		_, said, err := rotated(t, s, on)
 		require.NoError(t, err)
+		assert.NotContains(t, said, "the virtual IP does not answer")
 		for i, line := range p.log {
 			if node, moved := strings.CutPrefix(line, "virtual IP leaves "); moved {
 				moves--

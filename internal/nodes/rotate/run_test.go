@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,6 +36,8 @@ type fake struct {
 	etcd   []byte          // snapshot
 	log    []string
 	holder string // of the virtual IP
+	free   time.Time
+	takes  time.Duration // until another control plane has it
 
 	onApply func(node string, trust Trust) error // its error is the node's answer
 	unmet   func() string                        // which check fails; nil: none
@@ -115,14 +118,14 @@ func (f *fake) StepAside(_ context.Context, node turn.Node) (netip.Addr, error) 
 		return netip.Addr{}, nil
 	}
 	f.log = append(f.log, "virtual IP leaves "+node.Name)
-	f.holder = "cp-" + map[string]string{"cp-1": "2", "cp-2": "1"}[node.Name]
+	f.holder, f.free = "cp-"+map[string]string{"cp-1": "2", "cp-2": "1"}[node.Name], time.Now()
 	return netip.MustParseAddr("10.0.0.10"), nil
 }
 
 func (f *fake) Holds(_ context.Context, node turn.Node, _ netip.Addr) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.holder == node.Name, nil
+	return f.holder == node.Name && time.Since(f.free) >= f.takes, nil
 }
 
 func (f *fake) short(trust Trust) string {
