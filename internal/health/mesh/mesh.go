@@ -67,14 +67,18 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 // knows another number of nodes: the peer may have got or lost one since.
 func (seen *Cluster) CopyHolds(spec *Spec, pod string) bool {
 	copied := seen.Copies[pod]
-	return seen.tried(spec, copied) && seen.holds(spec, copied, func(Peer) int { return 0 }) && !seen.contradicts(copied)
+	return seen.tried(spec, copied) && seen.holds(spec, copied, func(Peer) int { return 0 }) && !seen.contradicts(spec, copied)
 }
 
-// contradicts reports whether an agent that has read everything of a peer knows another number of its nodes than a copy.
-func (seen *Cluster) contradicts(copied Report) bool {
-	for _, report := range seen.Reports {
-		for peer, remote := range report.Peers {
-			if report.Asked && remote.Connected && remote.Ready && remote.Nodes != copied.Peers[peer].Nodes {
+// contradicts reports whether an agent that has read everything of an existing peer knows another number of its nodes than a copy.
+func (seen *Cluster) contradicts(spec *Spec, copied Report) bool {
+	for _, peer := range spec.Peers {
+		if !seen.presence(spec, peer).judged {
+			continue
+		}
+		for _, report := range seen.Reports {
+			remote := report.Peers[peer.Name]
+			if remote.Connected && remote.Ready && remote.Nodes != copied.Peers[peer.Name].Nodes {
 				return true
 			}
 		}
