@@ -22,6 +22,7 @@ import (
 
 const (
 	silentTimeout = 2 * time.Minute // how long nodes that do not answer are waited for, before anything is changed
+	newTimeout    = 5 * time.Minute // the same for those without a Node object: one may just install Talos
 	nodeTimeout   = 5 * time.Minute // until a node has made a pass: its new certificate is signed, and its API uses it
 )
 
@@ -98,6 +99,9 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 func (j *job) do(ctx context.Context) error {
 	nodes, err := []turn.Node(nil), j.RefuseSkipped()
 	if err == nil {
+		nodes, err = j.observe(ctx)
+	}
+	if err == nil && j.awaitNew(ctx) {
 		nodes, err = j.observe(ctx)
 	}
 	if err == nil {
@@ -190,6 +194,28 @@ func undeclared(joined map[string]turn.KubeNode, declared []turn.Node) []turn.No
 // named reports whether one of the nodes has a name.
 func named(nodes []turn.Node, name string) bool {
 	return slices.ContainsFunc(nodes, func(node turn.Node) bool { return node.Name == name })
+}
+
+// awaitNew waits for the declared nodes that do not answer and have no Node object, and reports whether there are any. Such a node may not
+// exist yet, and gets the new CA with its first configuration. But an interrupted run may have given it one, and it installs Talos, or boots:
+// with the former CA of Talos alone it would have no API that anybody could ask, and none that it could ask for certificates.
+func (j *job) awaitNew(ctx context.Context) bool {
+	var silent []turn.Node
+	for _, node := range j.Nodes {
+		if j.Of == Talos && slices.Contains(j.report.Silent, node.Name) {
+			silent = append(silent, node)
+		}
+	}
+	if len(silent) == 0 {
+		return false
+	}
+	err := j.until(ctx, newTimeout, turn.Names(silent), func(ctx context.Context) (string, error) {
+		return reasons(j.look(ctx, silent)), nil
+	})
+	if err != nil {
+		j.Say("goes on without them: %v", err)
+	}
+	return true
 }
 
 // look asks nodes at once. The role is that of the machine configuration.

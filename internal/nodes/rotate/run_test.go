@@ -37,7 +37,8 @@ type fake struct {
 	log    []string
 	holder string // of the virtual IP
 	free   time.Time
-	takes  time.Duration // until another control plane has it
+	boots  map[string]time.Time // when nodes begin to answer
+	takes  time.Duration        // until another control plane has it
 
 	onApply func(node string, trust Trust) error // its error is the node's answer
 	unmet   func() string                        // which check fails; nil: none
@@ -80,7 +81,7 @@ func (f *fake) Look(_ context.Context, node turn.Node) (Trust, cluster.Role, err
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	trust, answers := f.trust[node.Name]
-	if !answers {
+	if at, boots := f.boots[node.Name]; !answers || boots && time.Now().Before(at) {
 		return trust, "", errors.New("no route to host")
 	}
 	if strings.HasPrefix(node.Name, "cp") {
@@ -275,6 +276,19 @@ func TestRun_ChangesNothingWhileANodeOfTheClusterIsSilent(t *testing.T) {
 	require.NoError(t, err, "a node that is not there yet gets the new CA with its first configuration")
 	assert.Equal(t, []string{"worker-1"}, report.Silent)
 	assert.Equal(t, []string{"cp-1", "cp-2"}, report.Changed)
+}
+
+func TestRun_OfTalosWaitsForANodeThatMayOnlyBootForTheFirstTime(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	delete(f.joined, "worker-1")
+	synctest.Test(t, func(t *testing.T) {
+		f.boots = map[string]time.Time{"worker-1": time.Now().Add(newTimeout / 2)}
+		report, err := run(t.Context(), s, f, io.Discard)
+		require.NoError(t, err)
+		assert.Empty(t, report.Silent)
+		assert.Equal(t, []string{"cp-1", "cp-2", "worker-1"}, report.Changed)
+	})
 }
 
 func TestRun_ChangesNothingWhileANodeIsLeftOut(t *testing.T) {
