@@ -49,8 +49,8 @@ func Members(ctx context.Context, asked *client.Client) (members []Member, err e
 }
 
 // Follows returns an error unless the member of etcd of a control plane has a vote and knows a leader. A snapshot is what the asked member
-// has itself, and etcd asks neither of it (v3rpc/interceptor.go, maintenance.go): that of a learner may be empty, and that of a member which
-// is cut off may be old.
+// has itself, and etcd asks neither of it (v3rpc/interceptor.go, maintenance.go): that of a learner may be empty, and that of a member
+// which is cut off may be old.
 func Follows(ctx context.Context, asked *client.Client) error {
 	reply, err := asked.EtcdStatus(ctx)
 	if err != nil {

@@ -316,7 +316,8 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
 	kube.answers["GET /api/v1/nodes"] = `{"kind":"NodeList","apiVersion":"v1","items":[
 {"kind":"Node","apiVersion":"v1","metadata":{"name":"cp-1","annotations":{"slipway.dev/cordoned":"true"}},
  "spec":{"unschedulable":true,"taints":[{"key":"node-role.kubernetes.io/control-plane","effect":"NoSchedule"}]},
- "status":{"nodeInfo":{"kubeletVersion":"v1.35.8","osImage":"Talos (v1.12.7)","bootID":"b"},"addresses":[{"type":"InternalIP","address":"10.25.11.11"}],
+ "status":{"nodeInfo":{"kubeletVersion":"v1.35.8","osImage":"Talos (v1.12.7)","bootID":"b"},
+  "addresses":[{"type":"InternalIP","address":"10.25.11.11"}],
   "conditions":[{"type":"Ready","status":"True"}]}},
 {"kind":"Node","apiVersion":"v1","metadata":{"name":"worker-1"},
  "spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},{"key":"a","effect":"PreferNoSchedule"}]},

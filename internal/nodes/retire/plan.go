@@ -116,7 +116,8 @@ func (m Machine) addressProblem(declared turn.Node) error {
 	if !m.Address.IsValid() || m.Address == declared.Address {
 		return nil
 	}
-	return fmt.Errorf("nodePools[].nodes[].address: %s has %s, and %s is declared; "+keep, declared.Name, m.Address, declared.Address, m.Address)
+	return fmt.Errorf("nodePools[].nodes[].address: %s has %s, and %s is declared; "+keep,
+		declared.Name, m.Address, declared.Address, m.Address)
 }
 
 // disksProblem returns why a node that stays cannot have another VM or another disk encryption. The VM with its disks would be deleted

@@ -113,7 +113,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 
 // refuseMoved refuses another address, VM or disk encryption of a node that stays if the cluster runs: if a control plane runs etcd, at the
 // address that it had. What has never come up may be corrected; whether its disks fit an encryption, each node is asked later. If no
-// control plane answers at all, the cluster may run where this computer does not reach it: its addresses may be corrected, and no disk goes.
+// control plane answers, the cluster may run where this computer does not reach it: its addresses may be corrected, and no disk goes.
 func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progress, connect dial) error {
 	if plan.Moved == nil {
 		return nil
@@ -129,7 +129,7 @@ func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progr
 		return plan.Moved
 	case context.Cause(ctx) != nil:
 		return err
-	case plan.Erased != nil && !slices.ContainsFunc(turn.ControlPlanes(before), func(node turn.Node) bool { return on.Answers(ctx, node) }):
+	case plan.Erased != nil && !anyAnswers(ctx, on, before):
 		return fmt.Errorf("whether the cluster runs is not known, because no control plane answers at the address that it had (%w); make them "+
 			"reachable from here, or destroy the stack first if it has never run: %w", err, plan.Erased)
 	default:
@@ -141,13 +141,14 @@ func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progr
 // lossTimeout is how long the control planes of a cluster that is said to be lost are waited for: longer than one of them boots.
 const lossTimeout = 5 * time.Minute
 
-// refuseLiving refuses to take a cluster for lost, although its recovery is declared, if a control plane has data of etcd: it may only boot.
-// If none answers, the cluster may run where this computer does not reach it. Nodes that are not declared any more then leave all the same:
+// refuseLiving refuses to take a cluster for lost, although its recovery is declared, if a control plane has data of etcd: it may only
+// boot. If none answers, the cluster may run where this computer does not reach it. Nodes that are not declared any more then leave all the same:
 // their machines are deleted only after a bootstrap. But a machine that is replaced would be deleted at once.
 func refuseLiving(ctx context.Context, plan Plan, on remover, say func(string, ...any)) error {
 	controlPlanes := turn.ControlPlanes(slices.Concat(plan.Stay, plan.Leave))
 	var holds []bool
-	err := probe.Wait{Limit: lossTimeout, Say: say}.Until(ctx, "control planes without data of etcd", func(ctx context.Context) (string, error) {
+	wait := probe.Wait{Limit: lossTimeout, Say: say}
+	err := wait.Until(ctx, "control planes without data of etcd", func(ctx context.Context) (string, error) {
 		reasons := make([]string, len(controlPlanes))
 		holds = make([]bool, len(controlPlanes))
 		turn.Each(controlPlanes, func(i int, node turn.Node) {
@@ -161,7 +162,6 @@ func refuseLiving(ctx context.Context, plan Plan, on remover, say func(string, .
 		})
 		return strings.Join(slices.DeleteFunc(reasons, func(reason string) bool { return reason == "" }), "; "), nil
 	})
-	answers := func(node turn.Node) bool { return on.Answers(ctx, node) }
 	switch {
 	case err == nil:
 		return nil
@@ -170,11 +170,16 @@ func refuseLiving(ctx context.Context, plan Plan, on remover, say func(string, .
 	case slices.Contains(holds, true):
 		return fmt.Errorf("lifecycle.snapshots.recoverFrom is declared, and the cluster is not lost: %w; run up again once its etcd runs, or "+
 			"reset that control plane if its data cannot be used (docs/recovery.md)", err)
-	case len(plan.Replaced) > 0 && !slices.ContainsFunc(controlPlanes, answers):
+	case len(plan.Replaced) > 0 && !anyAnswers(ctx, on, controlPlanes):
 		return fmt.Errorf("whether the cluster is lost is not known: %w; make a control plane reachable from here, or declare the former "+
 			"generation of %s: a machine that is gone is made anew without another one", err, strings.Join(plan.Replaced, ", "))
 	}
 	return nil
+}
+
+// anyAnswers reports whether the Talos API of one of the control planes takes connections.
+func anyAnswers(ctx context.Context, on remover, nodes []turn.Node) bool {
+	return slices.ContainsFunc(turn.ControlPlanes(nodes), func(node turn.Node) bool { return on.Answers(ctx, node) })
 }
 
 // saveBeforeJoin takes a snapshot of etcd before it gets members. A cluster of which no control plane runs etcd has nothing to save: its

@@ -197,8 +197,8 @@ func named(nodes []turn.Node, name string) bool {
 }
 
 // awaitNew waits for the declared nodes that do not answer and have no Node object, and reports whether there are any. Such a node may not
-// exist yet, and gets the new CA with its first configuration. But an interrupted run may have given it one, and it installs Talos, or boots:
-// with the former CA of Talos alone it would have no API that anybody could ask, and none that it could ask for certificates.
+// exist yet, and gets the new CA with its first configuration. But an interrupted run may have given it one, so that it installs Talos, or
+// boots. With the former CA of Talos alone, nobody could ask its API any more, and it would get no certificates.
 func (j *job) awaitNew(ctx context.Context) bool {
 	var silent []turn.Node
 	for _, node := range j.Nodes {

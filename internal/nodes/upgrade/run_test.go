@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,29 @@ func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *tes
 		assert.Zero(t, f.lost)
 		assert.Zero(t, f.silent, "the API server behind the virtual IP was restarted")
 		assert.Contains(t, report.Sentence(), "upgraded to Talos v1.12.7 on 5 nodes and Kubernetes v1.35.8")
+	})
+}
+
+func TestRun_RetriesKeepTheSnapshotFromBeforeTheUpgradeUntilItHasSucceeded(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", home)
+	require.NoError(t, os.MkdirAll(home+"/slipway/snapshots", 0o700))
+	etcd := snapshottest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.etcd, spec.Snapshots.Folder, spec.Snapshots.Keep = etcd, "snapshots", 1
+		before := home + "/slipway/snapshots/" + spec.Cluster + "-19990101T000000Z.db"
+		require.NoError(t, os.WriteFile(before, etcd, 0o600))
+		f.onUpgrade = func(*fakeNode) error { return errors.New("no image") }
+		_, err := f.run(t, spec)
+		require.Error(t, err)
+		assert.FileExists(t, before)
+
+		f.onUpgrade = nil
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.NoFileExists(t, before)
+		assert.FileExists(t, report.Snapshot)
 	})
 }
 
