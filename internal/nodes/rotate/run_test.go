@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"net/netip"
 	"slices"
 	"strings"
@@ -211,18 +212,24 @@ func TestRun_MakesEachPassOnAllNodesBeforeTheNext(t *testing.T) {
 }
 
 func TestRun_TakesASnapshotOfEtcdBeforeItChangesAnything(t *testing.T) {
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	home := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", home)
 	s := spec(t)
-	s.Snapshots.Folder = "snapshots"
+	s.Snapshots.Folder, s.Snapshots.Keep = "snapshots", 1
+	former := home + "/slipway/snapshots/" + s.Cluster + "-19990101T000000Z.db"
+	require.NoError(t, os.MkdirAll(home+"/slipway/snapshots", 0o700))
+	require.NoError(t, os.WriteFile(former, nil, 0o600))
 	f := generations(s)
 	_, _, err := rotated(t, s, f)
 	require.ErrorContains(t, err, "this run has changed nothing: etcd gives no snapshot: cp-1: connection refused")
 	assert.Empty(t, f.log)
+	assert.FileExists(t, former)
 
 	f.etcd = snapshottest.New(t)
 	report, said, err := rotated(t, s, f)
 	require.NoError(t, err)
 	assert.FileExists(t, report.Snapshot)
+	assert.NoFileExists(t, former, "the change has succeeded")
 	assert.Contains(t, said, "takes a snapshot of etcd from cp-2")
 }
 
