@@ -142,8 +142,8 @@ func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progr
 const lossTimeout = 5 * time.Minute
 
 // refuseLiving refuses to take a cluster for lost, although its recovery is declared, if a control plane has data of etcd: it may only
-// boot. If none answers, the cluster may run where this computer does not reach it. Nodes that are not declared any more then leave all the same:
-// their machines are deleted only after a bootstrap. But a machine that is replaced would be deleted at once.
+// boot. If none answers, the cluster may run where this computer does not reach it. Nodes that are not declared any more then leave all
+// the same: their machines are deleted only after a bootstrap. But a machine that is replaced would be deleted at once.
 func refuseLiving(ctx context.Context, plan Plan, on remover, say func(string, ...any)) error {
 	controlPlanes := turn.ControlPlanes(slices.Concat(plan.Stay, plan.Leave))
 	var holds []bool

@@ -34,8 +34,8 @@ type Source interface {
 }
 
 // Take writes a snapshot of a cluster's etcd to a file, from the first of the control planes that gives one, copies it to the bucket, and
-// says so. It returns the file's path; "" for a place without a folder. Prune once what it was taken for has succeeded: until then, the oldest
-// file may be the only one from before a change that is tried again and again.
+// says so. It returns the file's path; "" for a place without a folder. Prune once what it was taken for has succeeded: until then, the
+// oldest file may be the only one from before a change that is tried again and again.
 func (p Place) Take(
 	ctx context.Context, from Source, of turn.Target, at time.Time, say func(format string, args ...any),
 ) (string, error) {
