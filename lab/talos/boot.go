@@ -50,6 +50,7 @@ type boot struct {
 	hostname       string
 	addresses      []netip.Prefix // without the virtual IP
 	vip            netip.Prefix   // held virtual IP
+	resigned       bool           // from the election of the virtual IP, with its pods, before it ended
 	accumulated    []netip.Prefix // all addresses that it has had, in Talos's order
 	inst           *installation  // nil in maintenance mode
 	config         config.Provider

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -156,6 +157,26 @@ func TestVIP_MovesAtOnceFromANodeThatResigns(t *testing.T) {
 	require.False(t, w.status(11).VIP, "the address stays where it is")
 	require.NoError(t, w.admin(12).Reboot(w.ctx))
 	w.eventually("it stops its pods", func() bool { return w.status(11).VIP })
+}
+
+func TestVIP_MovesAtOnceFromANodeWhoseLastSecondsNobodySees(t *testing.T) {
+	w := newWorld(t, func(c *talos.Config) { c.Latency.VIPFailover = time.Hour }) // of a lease that expires
+	w.cluster(3, 0)
+	w.eventually("it answers", func() bool { return w.status(11).VIP && w.kube.answers(w.vip()) })
+	w.kube.slow.Lock()
+	release := sync.OnceFunc(w.kube.slow.Unlock)
+	defer release()
+	_, err := w.admin(12).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{
+		Data: w.config(configmachine.TypeControlPlane, 12, func(c *v1alpha1.Config) {
+			c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:v1.35.9"
+		}), Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
+	})
+	require.NoError(t, err)
+	w.eventually("its API server stops, which takes its time", func() bool { return !w.kube.answers(w.addr(12)) })
+	require.NoError(t, w.admin(11).Reboot(w.ctx))
+	w.eventually("it boots again", func() bool { return !w.status(11).VIP })
+	release()
+	w.eventually("another one has it", func() bool { return w.status(12).VIP })
 }
 
 func TestEtcd_RemovingAMemberByIDLeavesTheOthers(t *testing.T) {

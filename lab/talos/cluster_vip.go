@@ -24,16 +24,17 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 		}
 	}
 	byAddress(candidates)
+	resigns := c.holder != nil && (c.holder.resigned || slices.Contains(up, c.holder))
 	s.mu.Unlock()
 
-	if former := c.holder; former != nil {
+	if c.holder != nil {
 		for _, b := range candidates {
 			if b == c.holder && quorum {
 				return
 			}
 		}
 		c.releaseVIP()
-		if quorum && slices.Contains(up, former) {
+		if quorum && resigns {
 			c.vipReleased = time.Time{}
 		}
 	}

@@ -213,7 +213,7 @@ func (b *boot) cordonAndDrain(ctx context.Context) error {
 func (b *boot) stopPods(ctx context.Context) error {
 	b.site.mu.Lock()
 	k := b.kubelet
-	b.kubelet, b.kubeletUp = nil, false
+	b.kubelet, b.kubeletUp, b.resigned = nil, false, true
 	b.site.mu.Unlock()
 	if k != nil {
 		b.printk("[talos] shutting down kubelet gracefully")

@@ -57,6 +57,7 @@ type fakeKubernetes struct {
 	noCNI     bool                           // no node becomes ready
 	recovered string                         // the id of the bootstrap that began with a snapshot
 	did       []string                       // what kubelets were asked for, in order
+	slow      sync.Mutex                     // held: an API server that stops takes its time
 }
 
 func (f *fakeKubernetes) set(change func()) {
@@ -246,7 +247,11 @@ func (c *fakeControlPlane) ManageTalosAPI(cfg config.Provider, addresses []netip
 
 func (c *fakeControlPlane) Serve(a netip.Addr, cfg config.Provider) (func(), error) {
 	c.set(func() { c.serving[a] = cfg })
-	return func() { c.set(func() { delete(c.serving, a) }) }, nil
+	return func() {
+		c.set(func() { delete(c.serving, a) })
+		c.f.slow.Lock()
+		defer c.f.slow.Unlock()
+	}, nil
 }
 
 type fakeKubelet struct {
