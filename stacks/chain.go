@@ -3,12 +3,14 @@ package stacks
 import (
 	"slices"
 
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
+	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
@@ -33,6 +35,8 @@ type chain struct {
 	machines   *readiness.ReadinessGate // waits until the API answers and the nodes have registered
 	kubernetes pulumi.Resource          // stands for the Kubernetes cluster, with all objects in it
 	crds       *core.CRDs               // nil if the stack installs none
+	namespace  *v1.Namespace            // Flux's
+	fluxValues *components.FluxValues   // of the releases that Flux owns; nil if the stack does not hand over
 	network    *cilium.CiliumCore
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
 	core       *core.CoreServices
@@ -47,7 +51,7 @@ type chain struct {
 func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) error {
 	c := &chain{Cluster: declared, beside: beside, ctx: ctx}
 	if c.GitOps.Enabled {
-		c.engine = flux{c}
+		c.engine = &flux{chain: c}
 	}
 	work := c.work()
 	for _, step := range steps.Chain() {
@@ -70,7 +74,7 @@ func (c *chain) work() map[string][]func() error {
 	return map[string][]func() error{
 		steps.Talos:    {c.compareRunning, c.makeProviders, c.rememberMode, c.renderNetwork, c.makeCluster},
 		steps.Machines: {c.awaitMachines},
-		steps.CRDs:     {c.applyCRDs, c.connect},
+		steps.CRDs:     {c.applyCRDs, c.connect, c.makeNamespace},
 		steps.Cilium:   {c.installNetwork},
 		steps.Gate:     {c.awaitHealth},
 		steps.Workers:  {c.joinWorkers},
@@ -146,6 +150,24 @@ func (c *chain) connect() error {
 	return c.providers.Connect(c.ctx, c.Identity.Name, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }
 
+// makeNamespace makes Flux's namespace before the first release that Flux may own. The option of the engine refuses the Flux of somebody
+// else before the first object in it.
+func (c *chain) makeNamespace() (err error) {
+	before := pulumi.Composite()
+	if c.engine != nil {
+		if before, err = c.engine.refuseForeign(); err != nil {
+			return err
+		}
+	}
+	if c.namespace, err = secrets.NewNamespace(c.ctx, steps.Secrets, c.objectsAfter(c.machines, c.crds), before); err != nil {
+		return err
+	}
+	if c.engine != nil {
+		c.fluxValues = gitops.FluxValues(c.ctx, steps.GitOps, c.namespace, before)
+	}
+	return nil
+}
+
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
 func (c *chain) installNetwork() (err error) {
 	if c.Cilium.Inline() {
@@ -190,11 +212,9 @@ func (c *chain) installServices() (err error) {
 }
 
 func (c *chain) provideSecrets() (err error) {
-	args := &secrets.SecretsFoundationArgs{InCluster: c.objectsAfter(c.gate)}
+	args := &secrets.SecretsFoundationArgs{InCluster: c.objectsAfter(c.gate), Namespace: c.namespace}
 	if c.engine != nil {
-		if err := c.engine.prepare(args); err != nil {
-			return err
-		}
+		c.engine.prepare(args)
 	}
 	c.declareProviders(args)
 	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, steps.Secrets, args, c.afterGate())
@@ -277,7 +297,7 @@ func (c *chain) after(others ...awaited) components.Lifetime {
 
 // objectsAfter returns the arguments of a component whose objects wait for the leaves of others.
 func (c *chain) objectsAfter(others ...awaited) components.InCluster {
-	return components.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.Kubernetes}
+	return components.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.Kubernetes, FluxValues: c.fluxValues}
 }
 
 // steps returns the arguments of a component that runs slipway-probe.

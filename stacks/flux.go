@@ -1,8 +1,6 @@
 package stacks
 
 import (
-	"slices"
-
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/gitops"
@@ -12,8 +10,10 @@ import (
 
 // engine hands a cluster over to GitOps. Flux is the only one.
 type engine interface {
+	// refuseForeign returns an option for a resource, before whose creation an engine of somebody else is refused.
+	refuseForeign() (pulumi.ResourceOption, error)
 	// prepare adds to the secrets foundation what must exist before the engine starts.
-	prepare(*secrets.SecretsFoundationArgs) error
+	prepare(*secrets.SecretsFoundationArgs)
 	// handOver installs the engine, which has applied the repository at the end.
 	handOver() (*handover, error)
 }
@@ -27,23 +27,30 @@ type handover struct {
 }
 
 // flux hands the cluster over to Flux.
-type flux struct{ *chain }
+type flux struct {
+	*chain
 
-func (f flux) prepare(args *secrets.SecretsFoundationArgs) error {
-	// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
-	before, err := gitops.RefuseForeignFlux(f.ctx, steps.Secrets+"-flux-foreign", f.Identity.Name, f.talos.Kubeconfig, f.GitOps)
-	args.Flux = &secrets.Flux{
-		GitOps: f.GitOps, Access: f.Secrets.OfSource(f.GitOps.Access()), Images: f.FluxRegistryConfig, Age: f.SOPSAgeKey, Before: before,
-	}
-	return err
+	before pulumi.ResourceOption // of refuseForeign
 }
 
-func (f flux) handOver() (*handover, error) {
+// refuseForeign comes before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
+func (f *flux) refuseForeign() (_ pulumi.ResourceOption, err error) {
+	f.before, err = gitops.RefuseForeignFlux(f.ctx, steps.Secrets+"-flux-foreign", f.Identity.Name, f.talos.Kubeconfig, f.GitOps)
+	return f.before, err
+}
+
+func (f *flux) prepare(args *secrets.SecretsFoundationArgs) {
+	args.Flux = &secrets.Flux{
+		GitOps: f.GitOps, Access: f.Secrets.OfSource(f.GitOps.Access()), Images: f.FluxRegistryConfig, Age: f.SOPSAgeKey, Before: f.before,
+	}
+}
+
+func (f *flux) handOver() (*handover, error) {
 	needs := f.foundation.Flux
 	args := &gitops.GitOpsHandoverArgs{
 		GitOps: f.GitOps, Settings: f.Settings(), Secrets: needs,
 		InCluster: f.objectsAfter(f.gate, f.core, f.foundation), Steps: f.steps(), VMs: f.talos.VMs(),
-		Owned: slices.Concat(f.network.Owned, f.core.Owned, f.foundation.Owned), OperatorGit: f.InGit(f.GitOps.Operator.Service().Name),
+		OperatorGit: f.InGit(f.GitOps.Operator.Service().Name),
 	}
 	if needs.Source != "" || needs.CA != "" {
 		args.Access = f.talos.Fingerprint(f.AccessToSource()...)

@@ -47,8 +47,6 @@ type CiliumCore struct {
 	// contains private keys. Empty in mode helm.
 	InlineManifests pulumi.StringOutput
 
-	Owned []helm.Owned // the release, if Flux owns it
-
 	name     string
 	values   chart.Values
 	checksum string        // of the values
@@ -88,13 +86,13 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
 }
 
-// Leaves returns the resource that others wait for: the release. In mode inline there is none, because Cilium is part of the
-// machine configuration.
+// Leaves returns the resources that others wait for: the release and, if Flux owns it, its values. In mode inline there is none, because
+// Cilium is part of the machine configuration.
 func (c *CiliumCore) Leaves() []pulumi.Resource {
 	if c.release == nil {
 		return nil
 	}
-	return []pulumi.Resource{c.release}
+	return c.release.Leaves()
 }
 
 func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) error {
@@ -114,12 +112,9 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 	if err != nil {
 		return err
 	}
-	if c.values.Cilium.Owner == cluster.OwnerFlux {
-		own, err := c.values.Own(certificates)
-		if err != nil {
-			return err
-		}
-		c.Owned = []helm.Owned{{Name: chart.ReleaseName, Values: toMap(own)}}
+	own, err := c.values.Own(certificates)
+	if err != nil {
+		return err
 	}
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
 		Name:       chart.ReleaseName,
@@ -131,6 +126,8 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 		UserValues: c.values.Cilium.Values,
 		Kubeconfig: args.Kubeconfig,
 		Flux:       c.values.Cilium.Owner == cluster.OwnerFlux,
+		Own:        toMap(own),
+		FluxValues: args.FluxValues,
 		Git:        args.Cluster.InGit(chart.ReleaseName),
 		Renderer:   args.KubernetesProvider,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An

@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/components/internal/service"
 )
 
@@ -32,8 +31,6 @@ type CoreServicesArgs struct {
 // CoreServices are the Helm releases of the core services, and the probes that wait until their pods run.
 type CoreServices struct {
 	pulumi.ResourceState
-
-	Owned []helm.Owned // the services that Flux owns
 
 	leaves []pulumi.Resource
 }
@@ -70,12 +67,11 @@ func (s *CoreServices) install(
 	if args.Git != nil {
 		in.Git = args.Git(one.Name)
 	}
-	installed, err := service.Install(ctx, name+"-"+one.Name, in, s)
+	probe, err := service.Install(ctx, name+"-"+one.Name, in, s)
 	if err != nil {
 		return nil, component.Failed(typeCoreServices, name, err)
 	}
-	s.Owned = append(s.Owned, installed.Owned...)
-	return installed.Probe, nil
+	return probe, nil
 }
 
 func (a *CoreServicesArgs) validate() error {

@@ -36,7 +36,6 @@ type GitOpsHandoverArgs struct {
 	Decryption pulumi.StringInput // the same for Secrets.Decryption
 	VMs        pulumi.Input       // changes with the machines' VMs: after a restore, Flux must go on; nil means none
 
-	Owned       []helm.Owned // the components that Flux owns, without flux-operator
 	OperatorGit *cluster.Git // what the repository declares of flux-operator; nil means nothing
 }
 
@@ -96,6 +95,10 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	}
 	after := args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings}))
 	service := args.GitOps.Operator.Service()
+	own, err := cluster.ChartValues(nil).MergedInto(service.Values)
+	if err != nil {
+		return nil, err
+	}
 	values, err := service.UserValues.MergedInto(service.Values)
 	if err != nil {
 		return nil, err
@@ -108,19 +111,12 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		Values: given,
 		Name:   cluster.FluxOperator, Namespace: cluster.FluxNamespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
-		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
+		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Own: pulumi.ToMap(own), FluxValues: args.FluxValues, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
 	}, after)
 	if err != nil {
 		return nil, err
 	}
-	first := []pulumi.Resource{settings, operator}
-	for _, owned := range args.owned() {
-		values, err := newValues(ctx, name+"-values-"+owned.Name, owned, after)
-		if err != nil {
-			return nil, err
-		}
-		first = append(first, values)
-	}
+	first := append(operator.Leaves(), settings)
 	return newInstance(ctx, name+"-instance", args, args.Child(h, pulumi.DependsOn(first)), ours)
 }
 

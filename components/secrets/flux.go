@@ -32,7 +32,7 @@ type Flux struct {
 	Images cluster.Secret         // login for the images of Flux's controllers, a Docker configuration; optional
 	Age    cluster.Secret         // keys of age in the form of age-keygen's file; optional
 
-	Before pulumi.ResourceOption // option of the namespace, which may be there without Flux, and of the Secrets; optional
+	Before pulumi.ResourceOption // option of the Secrets, as of NewNamespace; optional
 }
 
 func (f *Flux) incomplete() bool {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/components/internal/service"
 )
 
@@ -26,6 +25,8 @@ const typeSecretsFoundation = "slipway:secrets:SecretsFoundation"
 type SecretsFoundationArgs struct {
 	component.InCluster
 	component.Steps // required with a provider
+
+	Namespace *v1.Namespace // Flux's, of NewNamespace; required
 
 	Flux      *Flux      // what Flux needs before it starts; nil means nothing
 	Providers []Provider // providers of secrets; optional
@@ -45,8 +46,7 @@ type Provider interface {
 type SecretsFoundation struct {
 	pulumi.ResourceState
 
-	Flux  cluster.FluxSecrets // the Secrets that Flux needs
-	Owned []helm.Owned        // the providers that Flux owns
+	Flux cluster.FluxSecrets // the Secrets that Flux needs
 
 	// SealedSecretsCert is the certificate that kubeseal seals with, PEM; nil without the provider.
 	SealedSecretsCert pulumi.StringInput
@@ -54,7 +54,17 @@ type SecretsFoundation struct {
 	leaves []pulumi.Resource
 }
 
-// NewSecretsFoundation creates the namespace and the Secrets of every kind in the arguments. Their values are secret in the state;
+// NewNamespace creates Flux's namespace. It comes early: what Flux owns gets its values there before a gate waits for their effect. before
+// is an option of the namespace, which may be there without Flux. The name is that of the SecretsFoundation.
+func NewNamespace(ctx *pulumi.Context, name string, in component.InCluster, before pulumi.ResourceOption) (*v1.Namespace, error) {
+	// The names are part of the state. It has been the component's child.
+	former := pulumi.Aliases([]pulumi.Alias{{ParentURN: component.URN(ctx, typeSecretsFoundation, name)}})
+	return v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(cluster.FluxNamespace)},
+	}, in.Child(nil, former, before))
+}
+
+// NewSecretsFoundation creates the Secrets of every kind in the arguments. Their values are secret in the state;
 // only the cluster has them in plain text.
 func NewSecretsFoundation(
 	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, opts ...pulumi.ResourceOption,
@@ -67,16 +77,9 @@ func NewSecretsFoundation(
 	if args.Flux != nil && args.Flux.Before != nil {
 		children = pulumi.Composite(children, args.Flux.Before)
 	}
-	// The name is part of the state.
-	namespace, err := v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
-		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(cluster.FluxNamespace)},
-	}, children)
-	if err != nil {
-		return nil, err
-	}
-	s.leaves = append(s.leaves, namespace)
+	s.leaves = append(s.leaves, args.Namespace)
 	if args.Flux != nil {
-		if err := s.provideFlux(ctx, name, namespace.Metadata.Name().Elem(), args.Flux, children); err != nil {
+		if err := s.provideFlux(ctx, name, args.Namespace.Metadata.Name().Elem(), args.Flux, children); err != nil {
 			return nil, err
 		}
 	}
@@ -99,12 +102,7 @@ func (s *SecretsFoundation) install(
 	if args.InGit != nil {
 		in.Git = args.InGit(in.Service.Name)
 	}
-	installed, err := service.Install(ctx, name, in, s)
-	if err != nil {
-		return nil, err
-	}
-	s.Owned = append(s.Owned, installed.Owned...)
-	return installed.Probe, nil
+	return service.Install(ctx, name, in, s)
 }
 
 // firstSecret is a Secret that the component creates.
@@ -144,6 +142,9 @@ func (a *SecretsFoundationArgs) validate() error {
 		return errors.New("args: are missing; pass SecretsFoundationArgs")
 	}
 	problems := []error{a.InCluster.Validate()}
+	if a.Namespace == nil {
+		problems = append(problems, errors.New("namespace: is missing; pass NewNamespace's"))
+	}
 	if a.Flux != nil && a.Flux.incomplete() {
 		problems = append(problems, errors.New("flux: is incomplete; pass the cluster's section gitops and the secrets of its access"))
 	}

@@ -55,6 +55,9 @@ func foundation(
 				Secrets: cluster.Secrets{GitPassword: cluster.NewSecret(password)},
 			}.flux(),
 		}
+		if args.Namespace, err = secrets.NewNamespace(ctx, "infra-secrets", args.InCluster, pulumi.Composite()); err != nil {
+			return err
+		}
 		if mutate != nil {
 			mutate(args)
 		}

@@ -96,6 +96,9 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 			},
 			Services: []pulumi.Resource{providers[2]}, Timeout: 90 * time.Second,
 		}
+		if args.Namespace, err = secrets.NewNamespace(ctx, "secrets", args.InCluster, pulumi.Composite()); err != nil {
+			return err
+		}
 		if change != nil {
 			change(args)
 		}

@@ -72,7 +72,7 @@ func TestGitOps_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 }
 
 // TestGitOps_ANewClusterInstallsWhatFluxOwns creates a cluster all of whose components belong to Flux from the first run. Flux finds each
-// as its file says: it rolls nothing out again.
+// as its file says: it rolls nothing out again. A value that Slipway changes reaches the component by Flux, while `up` waits for its effect.
 func TestGitOps_ANewClusterInstallsWhatFluxOwns(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "fluxowned", func(s settings) {
@@ -107,6 +107,13 @@ func TestGitOps_ANewClusterInstallsWhatFluxOwns(t *testing.T) {
 	}
 	require.Equal(t, "1 1", l.kubectl("get", "--namespace=kube-system", "daemonsets", "cilium", "cilium-envoy",
 		"--output=jsonpath={.items[*].metadata.generation}"))
+	l.changesNothing()
+
+	// The controller reads its keys when it starts, and only Flux can start it again.
+	l.commit("another key", func(s settings) {
+		s["slipway:secrets"].(map[string]any)["sealedSecrets"].(map[string]any)["keyPairs"] = 2
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.changesNothing()
 	unprotectAndDestroy(l)
 }

@@ -85,6 +85,25 @@ func TestOwned_SlipwaysValuesReachFluxAsSecrets(t *testing.T) {
 	}
 }
 
+// A change of such a value reaches the cluster through Flux only, so that what waits for its effect must come after the Secret.
+func TestOwned_WhatVerifiesAComponentComesAfterItsValues(t *testing.T) {
+	rec := upOwned(t, nil)
+	for release, probes := range map[string][]string{
+		"cilium": {gate}, "coredns": {"core-coredns-probe"}, "spegel": {"core-spegel-probe"}, "cert-manager": {"core-cert-manager-probe"},
+		"sealed-secrets": {"secrets-sealed-secrets-probe", "secrets-sealed-secrets-sample-probe"}, "connect": {"secrets-connect-probe"},
+		"external-secrets": {"secrets-external-secrets-probe"}, "flux-operator": {handover},
+	} {
+		values := rec.Resource(t, "gitops-values-"+release)
+		for _, probe := range probes {
+			assert.True(t, rec.After(rec.Resource(t, probe), values), "%s after the values of %s", probe, release)
+		}
+		assert.NotEmpty(t, values.BeforeCreate, "a Flux of somebody else keeps its Secrets")
+		require.Len(t, values.Aliases, 1)
+		assert.Contains(t, values.Aliases[0].String(), "slipway:gitops:GitOpsHandover::gitops", "the Secrets of earlier runs stay")
+		assert.False(t, values.RetainOnDelete, release)
+	}
+}
+
 // Flux rolls out a changed value at any time, so that it must not run a probe or a gate again.
 func TestOwned_AValueOfGitChangesNothingThatPulumiDoes(t *testing.T) {
 	before := upOwned(t, nil)

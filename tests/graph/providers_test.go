@@ -21,7 +21,7 @@ func TestProviders_AreNoneUnlessTheStackDeclaresThem(t *testing.T) {
 			names = append(names, reg.Name)
 		}
 	}
-	assert.ElementsMatch(t, []string{"secrets", "secrets-git", "secrets-git-namespace"}, names)
+	assert.ElementsMatch(t, []string{"secrets", "secrets-git"}, names)
 	assert.Len(t, rec.OfType("tls:index/privateKey:PrivateKey"),
 		len(upFile(t, fixtures.Write(t, "onepassword", "infra")).OfType("tls:index/privateKey:PrivateKey")), "1Password needs no key")
 }

@@ -38,6 +38,11 @@ func Child(parent pulumi.Resource, provider pulumi.ProviderResource, own ...pulu
 	return pulumi.Composite(pulumi.Parent(parent), pulumi.Provider(provider), pulumi.Composite(own...))
 }
 
+// URN returns the URN of a component that has no parent.
+func URN(ctx *pulumi.Context, token, name string) pulumi.URN {
+	return pulumi.URN(fmt.Sprintf("urn:pulumi:%s::%s::%s::%s", ctx.Stack(), ctx.Project(), token, name))
+}
+
 // Lifetime tells when the children of a component are created, and with what they are deleted.
 type Lifetime struct {
 	// DependsOn lists the leaves that must exist before the first child is created; optional.
@@ -57,6 +62,14 @@ type InCluster struct {
 	Lifetime
 
 	KubernetesProvider pulumi.ProviderResource // required
+
+	FluxValues *FluxValues // required if Flux owns a release of the component
+}
+
+// FluxValues is where Flux reads the values that Slipway sets in the charts of the releases that Flux owns: one Secret for each release.
+type FluxValues struct {
+	Prefix  string                // what the names of the resources begin with; required
+	Options pulumi.ResourceOption // of every such Secret, among them the dependency on Flux's namespace; required
 }
 
 // Validate returns an error for each missing argument.

@@ -6,16 +6,22 @@
 package helm
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
+	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/utilities"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
+	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 )
 
 // typeRelease is the provider's type token; it is part of the state.
@@ -40,8 +46,10 @@ type ReleaseArgs struct {
 	Kubeconfig pulumi.StringInput
 
 	// Flux means that Flux owns the release: Pulumi installs it on a new cluster, and never changes or removes it afterwards. Chart, version
-	// and values are those that Git declares.
-	Flux bool
+	// and values are those that Git declares. Flux gets the values Own, which are those that Slipway sets, by FluxValues.
+	Flux       bool
+	Own        pulumi.Map
+	FluxValues *component.FluxValues // required with Flux
 
 	UserValues cluster.ChartValues // the part of Values that is the user's own, for the comparison below; optional
 
@@ -67,13 +75,12 @@ type Release struct {
 	Name      pulumi.StringOutput `pulumi:"name"`
 	Namespace pulumi.StringOutput `pulumi:"namespace"`
 	Version   pulumi.StringOutput `pulumi:"version"`
+
+	leaves []pulumi.Resource
 }
 
-// Owned is a release that Flux owns, with the values that Slipway sets in its chart. Flux merges those of Git into them.
-type Owned struct {
-	Name   string
-	Values pulumi.Map
-}
+// Leaves returns the resources that others wait for: the release and, if Flux owns it, the Secret with the values that Slipway sets.
+func (r *Release) Leaves() []pulumi.Resource { return slices.Clone(r.leaves) }
 
 // NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks the pods, and names pods that do
 // not run. The opts must contain the Kubernetes provider, or a parent with it.
@@ -109,11 +116,37 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	own = append(own, hooks)
 	release := &Release{}
 	// The SDK's default options set the version of the plugin that the SDK belongs to.
-	opts = utilities.PkgResourceDefaultOpts(slices.Concat(opts, own))
-	if err := ctx.RegisterResource(typeRelease, name, inputs, release, opts...); err != nil {
+	all := utilities.PkgResourceDefaultOpts(slices.Concat(opts, own))
+	if err := ctx.RegisterResource(typeRelease, name, inputs, release, all...); err != nil {
 		return nil, err
 	}
+	release.leaves = []pulumi.Resource{release}
+	if args.Flux {
+		values, err := args.newValues(ctx, slices.Concat(opts, []pulumi.ResourceOption{pulumi.DependsOn(release.leaves)})...)
+		if err != nil {
+			return nil, err
+		}
+		release.leaves = append(release.leaves, values)
+	}
 	return release, nil
+}
+
+// newValues registers the Secret with the values that Slipway sets in the chart of a release that Flux owns. Its HelmRelease reads it, and
+// Flux rolls out a changed value at once. What verifies the release waits for it: the effect of a change comes by no other way.
+func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOption) (pulumi.Resource, error) {
+	text := a.Own.ToMapOutput().ApplyT(func(values map[string]any) (string, error) {
+		written, err := json.Marshal(values) // JSON is YAML, too
+		return base64.StdEncoding.EncodeToString(written), err
+	}).(pulumi.StringOutput)
+	return v1.NewSecret(ctx, a.FluxValues.Prefix+a.Name, &v1.SecretArgs{
+		Metadata: metav1.ObjectMetaArgs{
+			Name: pulumi.String(fluxrelease.ValuesSecret(a.Name)), Namespace: pulumi.String(cluster.FluxNamespace),
+			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
+		},
+		// data instead of stringData: the API server returns data, so that a refresh finds no difference.
+		Data: pulumi.StringMap{fluxrelease.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
+		// With the owner, the Secret goes, also where the release stays.
+	}, slices.Concat(opts, []pulumi.ResourceOption{pulumi.RetainOnDelete(false), a.FluxValues.Options})...)
 }
 
 func (a *ReleaseArgs) validate() error {
@@ -130,6 +163,9 @@ func (a *ReleaseArgs) validate() error {
 	required("namespace", a.Namespace)
 	required("chart", a.Chart)
 	required("version", a.Version)
+	if a.Flux && a.FluxValues == nil {
+		problems = append(problems, errors.New("fluxValues: missing; tell where Flux reads the values of the releases that it owns"))
+	}
 	if oci := strings.HasPrefix(a.Chart, "oci://"); oci == (a.Repository != "") {
 		problems = append(problems, fmt.Errorf("repository: %q does not go with chart %q; give one unless the chart is an oci:// reference",
 			a.Repository, a.Chart))

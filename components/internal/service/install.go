@@ -39,15 +39,9 @@ type Args struct {
 	PodAnnotations string
 }
 
-// Installed is an installed service.
-type Installed struct {
-	Probe pulumi.Resource // ends once the service works
-	Owned []helm.Owned    // the release, if Flux owns it
-}
-
-// Install registers a service's release, and then its probe. Helm waits for no pods. The probe names pods that do not run. The names of all
-// resources begin with name.
-func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resource) (*Installed, error) {
+// Install registers a service's release, and then its probe, which it returns: the probe ends once the service works. Helm waits for no pods.
+// The probe names pods that do not run. The names of all resources begin with name.
+func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resource) (pulumi.Resource, error) {
 	service, after := args.Service, args.After
 	values, own, checksum, err := args.values()
 	if err != nil {
@@ -63,19 +57,13 @@ func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resourc
 	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
 		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
 		Values: values, UserValues: service.UserValues, Kubeconfig: args.Kubeconfig,
-		Flux: service.Owner == cluster.OwnerFlux, Git: args.Git, Renderer: args.KubernetesProvider,
+		Flux: service.Owner == cluster.OwnerFlux, Own: own, FluxValues: args.FluxValues, Git: args.Git, Renderer: args.KubernetesProvider,
 	}, args.Child(parent, pulumi.DependsOn(after)))
 	if err != nil {
 		return nil, err
 	}
-	installed := &Installed{}
-	if service.Owner == cluster.OwnerFlux {
-		installed.Owned = []helm.Owned{{Name: service.Name, Values: own}}
-	}
 	// The probe runs again when Helm changes the release.
-	installed.Probe, err = args.probe(ctx, name+"-probe", pulumi.Array{pulumi.String("values sha256:" + checksum)},
-		[]pulumi.Resource{release}, nil, parent)
-	return installed, err
+	return args.probe(ctx, name+"-probe", pulumi.Array{pulumi.String("values sha256:" + checksum)}, release.Leaves(), nil, parent)
 }
 
 // Await registers a probe that waits until a controller of the service has acted on an object. The object is among After.
