@@ -44,6 +44,10 @@ func TestOwned_PulumiIgnoresAndKeepsWhatFluxOwns(t *testing.T) {
 		assert.Equal(t, []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}, release.RPC.GetIgnoreChanges(), release.Name)
 		assert.Equal(t, "owned by Flux", release.Input("description"), release.Name)
 	}
+	for _, namespace := range []string{"core-cert-manager-namespace", "core-spegel-namespace", "secrets-external-secrets-namespace"} {
+		assert.True(t, rec.Resource(t, namespace).RetainOnDelete, "%s has what Flux owns", namespace)
+	}
+	assert.False(t, ofPulumi.Resource(t, "core-cert-manager-namespace").RetainOnDelete)
 	certManager := rec.Resource(t, certManager)
 	assert.Equal(t, "v1.21.2", certManager.Input("version"), "a new cluster gets what Git declares")
 	assert.EqualValues(t, 2, certManager.Input("values.replicaCount"))

@@ -88,7 +88,8 @@ func (a *Args) probe(
 	}, parent)
 }
 
-// namespace registers the service's own namespace.
+// namespace registers the service's own namespace. It stays with a release that Flux owns: whoever removes the service from the stack leaves it
+// to Flux.
 func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resource) (pulumi.Resource, error) {
 	var labels pulumi.StringMap // nil is omitted; an empty map would be an input
 	if a.Service.Privileged {
@@ -99,7 +100,7 @@ func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resourc
 	}
 	return v1.NewNamespace(ctx, name, &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(a.Service.Namespace), Labels: labels},
-	}, a.Child(parent))
+	}, a.Child(parent, pulumi.RetainOnDelete(a.Service.Owner == cluster.OwnerFlux)))
 }
 
 // spec returns the probe's standard input, which contains the kubeconfig.
