@@ -40,6 +40,10 @@ func (c clients) bootstrap(ctx context.Context, node turn.Node, recovers bool) e
 	return c.Clients[node.Address].Bootstrap(ctx, &machine.BootstrapRequest{RecoverEtcd: recovers})
 }
 
+func (c clients) reboot(ctx context.Context, node turn.Node) error {
+	return c.Clients[node.Address].Reboot(ctx)
+}
+
 func (c clients) upload(ctx context.Context, node turn.Node, snapshot io.Reader) error {
 	_, err := c.Clients[node.Address].EtcdRecover(ctx, snapshot)
 	return err

@@ -73,7 +73,7 @@ func TestRun_RestoresNothingWhileEtcdExists(t *testing.T) {
 func TestRun_RestoresNothingBesideDataOfEtcd(t *testing.T) {
 	spec, _ := recoverySpec(t)
 	synctest.Test(t, func(t *testing.T) {
-		for _, booting := range []etcd{{state: "Preparing", data: true}, {state: "Running"}, {state: "Failed", data: true}, {state: "Failed"}} {
+		for _, booting := range []etcd{{state: "Preparing", data: true}, {state: "Running"}, {state: "Failed", data: true}} {
 			c := newCluster()
 			c.states[cp2] = booting
 			_, err := run(t.Context(), spec, c, &bytes.Buffer{})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,6 +73,7 @@ type machines interface {
 	etcd(ctx context.Context, node turn.Node) (etcd, error)                   // the node's etcd service
 	upload(ctx context.Context, node turn.Node, snapshot io.Reader) error     // gives the node a snapshot to recover from
 	bootstrap(ctx context.Context, node turn.Node, recovers bool) (err error) // makes the node start a new etcd cluster, or recover one
+	reboot(ctx context.Context, node turn.Node) error
 }
 
 // etcd is the state of a node's etcd service.
@@ -83,7 +85,8 @@ type etcd struct {
 }
 
 // States of the service. It waits for the bootstrap, or for members that it can join, in the first one; a service with data passes through
-// it while the node boots. It ends in the second one if it cannot make its data from a snapshot.
+// it while the node boots. It ends in the second one if it cannot make its data from a snapshot, and after 30 minutes without a bootstrap
+// (EtcdJoinTimeout of Talos): then only the node's next boot starts it again, by itself after another 40.
 const (
 	awaitsBootstrap = "Preparing"
 	failed          = "Failed"
@@ -101,7 +104,7 @@ const settles = 10 * time.Second
 
 // run is a job until etcd is healthy. One look may upload a snapshot, which takes any time.
 func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Report, error) {
-	j := job{Spec: spec, machines: nodes, Progress: probe.Begin(progress), node: spec.first()}
+	j := job{Spec: spec, machines: nodes, Progress: probe.Begin(progress), node: spec.first(), woken: map[string]bool{}}
 	defer j.close()
 	var node string
 	err := probe.Wait{Limit: Longest, Look: Longest, Say: j.Say}.Until(ctx, "healthy etcd", func(ctx context.Context) (string, error) {
@@ -128,6 +131,7 @@ type job struct {
 	done   bool             // this run has bootstrapped
 	since  time.Time        // when it did
 	silent time.Time        // until then, a call whose answer was lost may have an effect
+	woken  map[string]bool  // nodes that this run has rebooted, by name
 }
 
 func (j *job) close() {
@@ -164,6 +168,7 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 		}
 		return cmp.Or(waiting, j.node.Name+starts), err
 	case waiting != "":
+		j.wake(ctx, seen, again)
 		return waiting, nil
 	case time.Now().Before(j.silent):
 		return j.node.Name + ": a bootstrap was sent to it, whose answer was lost", nil
@@ -186,6 +191,23 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 		}
 	}
 	return retry(j.node, err)
+}
+
+// wake reboots, once, each node whose etcd has failed without data, unless there may be an etcd cluster: it has waited too long for the
+// bootstrap, because an earlier run ended before. Its own next boot may come later than this run's end.
+func (j *job) wake(ctx context.Context, seen view, again string) {
+	if !seen.blank() {
+		return
+	}
+	for i, s := range seen {
+		if s.etcd.state != failed || s.node == again || j.woken[s.node] {
+			continue
+		}
+		j.Say("%s: reboots, because its etcd has failed without data: %s", s.node, s.etcd.message)
+		if call(ctx, j.ControlPlanes()[i], j.reboot) == nil { // otherwise it is asked again
+			j.woken[s.node] = true
+		}
+	}
 }
 
 // retry returns a temporary error of a node as what is waited for, and any other one as an error.
@@ -235,6 +257,11 @@ func (v view) healthy() (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// blank reports whether every node has answered, and none has etcd's data or runs it.
+func (v view) blank() bool {
+	return !slices.ContainsFunc(v, func(s controlPlane) bool { return s.err != nil || s.etcd.running() || s.etcd.data })
 }
 
 // failed returns the error of a node whose etcd has failed.

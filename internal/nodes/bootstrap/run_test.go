@@ -33,7 +33,10 @@ type fakeCluster struct {
 	bootstraps []string             // calls that were accepted, in order
 	uploads    [][]byte             // snapshots that were uploaded, in order
 
+	reboots []string // nodes that were rebooted, in order
+
 	damaged bool // a recovery fails
+	broken  bool // etcd fails after a reboot, too
 
 	// OnBootstrap, if non-nil, runs after a node has accepted the call; its error is what the caller gets instead of
 	// the answer, as when a connection breaks.
@@ -63,6 +66,18 @@ func (c *fakeCluster) upload(_ context.Context, _ turn.Node, from io.Reader) err
 	defer c.mu.Unlock()
 	c.uploads = append(c.uploads, data)
 	return err
+}
+
+// reboot models that a node is away for a minute, and then awaits the bootstrap.
+func (c *fakeCluster) reboot(_ context.Context, node turn.Node) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reboots = append(c.reboots, node.Name)
+	c.down[node.Name] = time.Now().Add(time.Minute)
+	if !c.broken {
+		c.states[node.Name] = etcd{state: "Preparing"}
+	}
+	return nil
 }
 
 // bootstrap models a recovery like any bootstrap, but that it fails without an upload, as a service, after the call.
@@ -227,6 +242,45 @@ func TestRun_WaitsUntilEveryControlPlaneHasAnswered(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(progress.String(), "infra-cp-3: no answer from the Talos API (connection refused)"),
 			"it says a thing once: %s", progress.String())
 	})
+}
+
+func TestRun_RebootsTheNodesThatHaveWaitedTooLongForTheBootstrap(t *testing.T) {
+	gaveUp := etcd{state: "Failed", message: "failed to build cluster arguments: timeout"}
+	for name, test := range map[string]struct {
+		change  func(*fakeCluster)
+		reboots []string
+		fails   string
+	}{
+		"all":                    {func(*fakeCluster) {}, []string{cp1, cp2, cp3}, ""},
+		"two":                    {func(c *fakeCluster) { c.states[cp1] = etcd{state: "Preparing"} }, []string{cp2, cp3}, ""},
+		"another one has data":   {func(c *fakeCluster) { c.states[cp2] = etcd{state: "Preparing", data: true} }, nil, "has etcd data"},
+		"another one is silent":  {func(c *fakeCluster) { c.down[cp2] = time.Now().Add(time.Hour) }, nil, "no answer"},
+		"they fail once more":    {func(c *fakeCluster) { c.broken = true }, []string{cp1, cp2, cp3}, "its etcd is Failed (failed to build"},
+		"one runs, not healthy":  {func(c *fakeCluster) { c.states[cp2] = etcd{state: "Running"} }, nil, "etcd runs, not healthy yet"},
+		"one has data and fails": {func(c *fakeCluster) { c.states[cp2] = etcd{state: "Failed", data: true} }, nil, "has etcd data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster()
+				for node := range c.states {
+					c.states[node] = gaveUp
+				}
+				test.change(c)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				report, err := run(ctx, threeNodeSpec(), c, io.Discard)
+				assert.Equal(t, test.reboots, c.reboots)
+				if test.fails != "" {
+					require.ErrorContains(t, err, test.fails)
+					assert.Empty(t, c.bootstraps)
+					return
+				}
+				require.NoError(t, err)
+				assert.True(t, report.Bootstrapped)
+				assert.Equal(t, []string{cp1}, c.bootstraps)
+			})
+		})
+	}
 }
 
 func TestRun_EndsAtItsTimeoutAndNamesTheSilentNode(t *testing.T) {
