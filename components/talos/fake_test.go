@@ -25,6 +25,7 @@ type calm struct {
 	effects      live.Effect
 	answersAfter int      // questions that are not answered before the effect is
 	refuses      error    // answer to a reboot
+	breaks       bool     // a node that reboots is not well afterwards
 	static       string   // problem of the static pods
 	gates        []string // unknown feature gates
 	tried        string   // the configuration that a node tries
@@ -34,6 +35,7 @@ type calm struct {
 	sick         bool     // a service of each machine waits
 	boots        map[string]int
 	staged       map[string]bool
+	text         string // that was staged last
 	log          []string
 }
 
@@ -55,11 +57,11 @@ func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) 
 		etcd = talosapi.Service{State: "Preparing"}
 	}
 	services := map[string]talosapi.Service{"etcd": etcd}
-	if c.sick {
-		services["kubelet"] = talosapi.Service{State: "Waiting"}
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.sick || c.breaks && c.boots[node.Name] > 0 {
+		services["kubelet"] = talosapi.Service{State: "Waiting"}
+	}
 	return turn.Machine{Boot: fmt.Sprint(1 + c.boots[node.Name]), Stage: "running", Services: services}, c.silent
 }
 
@@ -117,14 +119,14 @@ func (c *calm) Effect(_ context.Context, node turn.Node, _ string) (live.Effect,
 	return c.effects, "machine.files", nil
 }
 
-func (c *calm) Stage(_ context.Context, node turn.Node, _ string) error {
+func (c *calm) Stage(_ context.Context, node turn.Node, text string) error {
 	c.did("stage", node.Name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.staged == nil {
 		c.staged, c.boots = map[string]bool{}, map[string]int{}
 	}
-	c.staged[node.Name] = true
+	c.staged[node.Name], c.text = true, text
 	return nil
 }
 

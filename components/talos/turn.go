@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
@@ -258,7 +259,7 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 		if !text.IsString() {
 			return nil
 		}
-		return t.configures(text.StringValue())
+		return t.configures(text.StringValue(), component.Plain(args.OldInputs["machineConfigurationInput"]))
 	})
 }
 
@@ -268,7 +269,8 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 // If Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots the
 // node. The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and
 // perhaps on the node: the next run goes on. The other order would lose the reboot, because neither would show a difference any more.
-func (t *turns) configures(configuration string) nodeChange {
+// former is what the state has.
+func (t *turns) configures(configuration string, former resource.PropertyValue) nodeChange {
 	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		change := turn.Change{Node: node, Drains: true}
 		if err := t.checkGates(ctx, on, node, configuration); err != nil {
@@ -285,7 +287,10 @@ func (t *turns) configures(configuration string) nodeChange {
 				if err := on.Stage(ctx, node, configuration); err != nil {
 					return err
 				}
-				return on.Reboot(ctx, node)
+				if err := on.Reboot(ctx, node); err != nil {
+					return unstage(ctx, on, node, former, err)
+				}
+				return nil
 			}
 		case live.RestartsCRI:
 			before, err := on.Machine(ctx, node)
@@ -310,6 +315,18 @@ func (t *turns) configures(configuration string) nodeChange {
 		}
 		return change, true, nil
 	}
+}
+
+// unstage gives a node its former configuration for its next boot, because its reboot was refused for a reason, which it returns.
+func unstage(ctx context.Context, on access, node turn.Node, former resource.PropertyValue, why error) error {
+	err := errors.New("the state does not have the former one")
+	if former.IsString() {
+		err = on.Stage(ctx, node, former.StringValue())
+	}
+	if err != nil {
+		return fmt.Errorf("%w; its next boot takes the changed configuration, also if the former one is declared again: %w", why, err)
+	}
+	return why
 }
 
 // checkGates refuses a configuration with feature gates with which a component of Kubernetes would not start. If no API server answers,

@@ -40,11 +40,12 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 	if err != nil {
 		return "the Kubernetes API does not answer: " + err.Error(), nil
 	}
-	var reasons, healthy []string
+	var reasons, healthy, absent []string
 	for i, other := range others {
 		at, exists := nodes[other.Name]
 		if !exists && unlisted == nil && !isMember(members, other) {
-			continue // it was declared, and has not joined yet
+			absent = append(absent, other.Name) // it was declared, and has not joined yet
+			continue
 		}
 		problem := cmp.Or(etcdProblem(machines[i+1], errs[i+1]), machines[i+1].staticPodsProblem())
 		if problem == "" && at.Ours && at.Unschedulable {
@@ -61,6 +62,11 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 	}
 	if unlisted != nil {
 		return "the members of etcd cannot be listed: " + unlisted.Error(), nil
+	}
+	if len(members) == 2 && len(absent) > 0 {
+		// Another resource of the same run may configure that node, or it may wait for this very turn.
+		return fmt.Sprintf("etcd has two members and needs both, and %s has not joined; if it waits for its configuration, leave %s out of one "+
+			"run (lifecycle.skip), so that it joins first", list(absent), node.Name), nil
 	}
 	return quorumWithout(node.Name, members, healthy, e.skippedMembers(members))
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -152,6 +153,7 @@ type Turn struct {
 	change Change
 	boot   string // id of the boot before the change; "" if the Talos API did not answer
 	checks bool   // the checks of the stack file held before, and must hold afterwards
+	broken error  // why the node is not back, although it has rebooted with its change
 }
 
 // Begin waits until the cluster can spare a node, cordons it and drains it. After an error the node has no turn and is schedulable again,
@@ -170,6 +172,9 @@ func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
 
 // Start begins a turn, makes the change by its Act, and waits until the node is back. The turn goes on, for changes that do not interrupt
 // the node, until End or Fail. After an error the node has no turn, as after the same error of Take. Without an Act, it is Begin.
+//
+// A node that has rebooted with its change and is not back keeps its turn, which End reports: the caller must first store what the node
+// has, or nothing would differ any more once the former value is declared again.
 func (e *Engine) Start(ctx context.Context, c Change) (*Turn, error) {
 	t, err := e.Begin(ctx, c)
 	if err != nil || c.Act == nil {
@@ -178,7 +183,12 @@ func (e *Engine) Start(ctx context.Context, c Change) (*Turn, error) {
 	if err := c.Act(ctx); err != nil {
 		return nil, t.Fail(ctx, err)
 	}
-	if err := e.awaitBack(ctx, c.onTrial(), t.boot); err != nil {
+	err = e.awaitBack(ctx, c.onTrial(), t.boot)
+	switch {
+	case err == nil:
+	case c.Reboots && t.boot != "" && !slices.Contains([]string{"", t.boot}, e.boot(ctx, c.Node)):
+		t.broken = err
+	default:
 		e.give(c.Node, true)
 		return nil, err
 	}
@@ -209,6 +219,9 @@ func (t *Turn) End(ctx context.Context) error {
 
 func (t *Turn) end(ctx context.Context) error {
 	e, node := t.engine, t.change.Node
+	if t.broken != nil {
+		return t.broken
+	}
 	if t.change.After != nil {
 		if err := t.change.After(ctx, t.boot); err != nil {
 			return fmt.Errorf("%s stays cordoned: %w; no other node is changed. Fix it, and run up again", node.Name, err)

@@ -106,6 +106,21 @@ func TestTake_OneOfTwoMembersIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
+func TestTake_OneOfTwoMembersWaitsForADeclaredThirdAndSaysHowItJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(0)
+		joined := append([]talosapi.Member{}, f.members...)
+		f.members = f.members[:2]
+		delete(f.nodes, "cp-3")
+		err := f.engine(t, nodes).Take(t.Context(), f.change(nodes, "cp-1"))
+		require.ErrorContains(t, err, "etcd has two members and needs both, and cp-3 has not joined")
+		require.ErrorContains(t, err, "leave cp-1 out of one run (lifecycle.skip)")
+
+		time.AfterFunc(time.Minute, func() { f.members = joined; f.nodes["cp-3"] = KubeNode{Ready: true, Boot: "1"} })
+		require.NoError(t, f.engine(t, nodes).Take(t.Context(), f.change(nodes, "cp-1")))
+	})
+}
+
 func TestTake_TheOnlyControlPlaneIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(0)
@@ -349,50 +364,6 @@ func TestTake_AQuietChangeLeavesTheNodeSchedulable(t *testing.T) {
 		assert.True(t, acted)
 		assert.Empty(t, f.log)
 		assert.Empty(t, f.ended)
-	})
-}
-
-func TestStart_ChangesAndAwaitsTheNodeAndKeepsTheTurnUntilItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, nodes := newFake(2)
-		e := f.engine(t, nodes)
-		begun, err := e.Start(t.Context(), f.change(nodes, "worker-1"))
-		require.NoError(t, err)
-		assert.Equal(t, []string{"cordon worker-1", "reboot worker-1"}, f.log)
-		assert.Equal(t, "11", f.machines["worker-1"].Boot, "it is back")
-		start := time.Now()
-		next := make(chan error)
-		go func() { next <- e.Take(t.Context(), f.change(nodes, "worker-2")) }()
-		time.Sleep(time.Hour)
-		require.NoError(t, begun.End(t.Context()))
-		require.NoError(t, <-next)
-		assert.Greater(t, time.Since(start), time.Hour, "the other one waits for the end")
-		assert.Equal(t, []string{"uncordon worker-1", "cordon worker-2", "reboot worker-2", "uncordon worker-2"}, f.log[2:])
-	})
-}
-
-func TestStart_WithoutTheChangeTheNodeIsSchedulableAndNoOtherOneIsChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, nodes := newFake(2)
-		e, c := f.engine(t, nodes), f.change(nodes, "worker-1")
-		c.Act = func(context.Context) error { return errors.New("busy") }
-		_, err := e.Start(t.Context(), c)
-		require.EqualError(t, err, "worker-1: busy")
-		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
-		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "worker-2")), "the turn of worker-1 has failed")
-	})
-}
-
-func TestStart_ANodeThatDoesNotComeBackStaysCordonedAndNoOtherOneIsChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, nodes := newFake(2)
-		e, c := f.engine(t, nodes), f.change(nodes, "worker-1")
-		c.Act = func(context.Context) error { return nil }
-		_, err := e.Start(t.Context(), c)
-		require.ErrorContains(t, err, "worker-1 is not back, and stays cordoned: ")
-		require.ErrorContains(t, err, "it has not rebooted yet")
-		assert.Equal(t, []string{"cordon worker-1"}, f.log)
-		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "worker-2")), "the turn of worker-1 has failed")
 	})
 }
 
