@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,11 +143,11 @@ func (p *Project) Preview(ctx context.Context, declared *cluster.Cluster, stackF
 
 func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackFile []byte) report.Program {
 	stack := declared.Stack
-	copied, needed, err := p.secretsOf(declared, stackFile)
-	if err != nil {
-		return failed("stack file", err, nil)
+	file, needed, err := p.secretsOf(declared, stackFile)
+	if err == nil {
+		err = p.writeStackFile(stack, withoutExisting(file))
 	}
-	if err := os.WriteFile(filepath.Join(p.folder, "Pulumi."+stack+".yaml"), copied, 0o600); err != nil {
+	if err != nil {
 		return failed("stack file", err, nil)
 	}
 	if out, err := p.run(ctx, p.folder, "pulumi", "stack", "init", "--non-interactive", "--stack", stack); err != nil {
@@ -156,6 +157,38 @@ func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackF
 		return failed("pulumi config set-all", err, out)
 	}
 	return p.runPreview(ctx, stack)
+}
+
+// lifecycleKey is the section of the stack file with the keys ofExisting, which the program refuses for a cluster that does not exist.
+const lifecycleKey = config.Namespace + ":lifecycle"
+
+var ofExisting = []string{"certificateAuthorities", "skip"}
+
+// withoutExisting returns a stack file for an empty backend. What the keys of an existing cluster change, the report finds in the stack file.
+func withoutExisting(file map[string]any) map[string]any {
+	values, _ := file["config"].(map[string]any)
+	lifecycle, _ := values[lifecycleKey].(map[string]any)
+	if lifecycle == nil {
+		return file
+	}
+	file, values, lifecycle = maps.Clone(file), maps.Clone(values), maps.Clone(lifecycle)
+	for _, key := range ofExisting {
+		delete(lifecycle, key)
+	}
+	file["config"], values[lifecycleKey] = values, lifecycle
+	return file
+}
+
+func (p *Project) stackFile(stack string) string {
+	return filepath.Join(p.folder, "Pulumi."+stack+".yaml")
+}
+
+func (p *Project) writeStackFile(stack string, file map[string]any) error {
+	text, err := yaml.Marshal(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.stackFile(stack), text, 0o600)
 }
 
 // setSecrets sets secrets of a stack, as arguments, because they are placeholders.
@@ -190,8 +223,8 @@ func failed(what string, err error, out []byte) report.Program {
 }
 
 // secretsOf returns the stack file without its encrypted values, and the keys of the secrets that are set instead, sorted.
-func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (copied []byte, needed []string, err error) {
-	file := map[string]any{}
+func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (file map[string]any, needed []string, err error) {
+	file = map[string]any{}
 	if err := yaml.Unmarshal(stackFile, &file); err != nil {
 		return nil, nil, err
 	}
@@ -213,8 +246,7 @@ func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (copied
 			return nil, nil, fmt.Errorf("%s: there is no placeholder for this secret; add it to stacks/config/placeholders.go", key)
 		}
 	}
-	copied, err = yaml.Marshal(file)
-	return copied, needed, err
+	return file, needed, nil
 }
 
 // run runs a command. If it fails, its error output goes to this process's.
@@ -253,6 +285,7 @@ type resourceState struct {
 	Type    string         `json:"type"`
 	Parent  string         `json:"parent"`
 	Protect bool           `json:"protect"`
+	Retain  bool           `json:"retainOnDelete"`
 	Inputs  map[string]any `json:"inputs"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/preview/report"
@@ -20,7 +21,9 @@ func TestProject_LeavesOutWhatIsEncrypted(t *testing.T) {
 	declared := cluster.New("home")
 	text := "encryptionsalt: v1:x\nconfig:\n  slipway:gitPassword:\n    secure: v1:CIPHERTEXT\n  meshCA: {secure: v1:CIPHERTEXT}\n" +
 		"  slipway:cluster: {name: home, id: 1}\n  pulumi:disable-default-providers: [\"*\"]\n"
-	copied, needed, err := p.secretsOf(declared, []byte(text))
+	file, needed, err := p.secretsOf(declared, []byte(text))
+	require.NoError(t, err)
+	copied, err := yaml.Marshal(file)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"gitPassword", "meshCA"}, needed)
 	assert.NotContains(t, string(copied), "secure")

@@ -162,7 +162,10 @@ func (p *Project) OnState(
 func (p *Project) onState(
 	ctx context.Context, declared *cluster.Cluster, stackFile []byte, state *State, secrets config.Placeholders,
 ) report.Program {
-	_, needed, err := p.secretsOf(declared, stackFile)
+	file, needed, err := p.secretsOf(declared, stackFile)
+	if err == nil {
+		err = p.declareExisting(declared.Stack, file)
+	}
 	if err != nil {
 		return failed("stack file", err, nil)
 	}
@@ -172,20 +175,43 @@ func (p *Project) onState(
 	if out, err := p.setSecrets(ctx, declared.Stack, needed, secrets); err != nil {
 		return failed("pulumi config set-all", err, out)
 	}
-	file := filepath.Join(p.folder, "state."+declared.Stack+".json")
-	if err := p.writeState(file, state); err != nil {
+	imported := filepath.Join(p.folder, "state."+declared.Stack+".json")
+	if err := p.writeState(imported, state); err != nil {
 		return failed("state", err, nil)
 	}
-	out, err := p.run(ctx, p.folder, "pulumi", "stack", "import", "--non-interactive", "--stack", declared.Stack, "--file", file)
+	out, err := p.run(ctx, p.folder, "pulumi", "stack", "import", "--non-interactive", "--stack", declared.Stack, "--file", imported)
 	if err != nil {
 		return failed("pulumi stack import", err, out)
 	}
 	return p.runPreview(ctx, declared.Stack)
 }
 
+// declareExisting adds to the stack file of this project what Preview has left out of its section lifecycle.
+func (p *Project) declareExisting(stack string, declared map[string]any) error {
+	values, _ := declared["config"].(map[string]any)
+	lifecycle, is := values[lifecycleKey]
+	if !is {
+		return nil
+	}
+	text, err := os.ReadFile(p.stackFile(stack))
+	if err != nil {
+		return err
+	}
+	file := map[string]any{} // with what the CLI has added
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		return err
+	}
+	has, _ := file["config"].(map[string]any)
+	if has == nil {
+		return fmt.Errorf("%s: has no config", p.stackFile(stack))
+	}
+	has[lifecycleKey] = lifecycle
+	return p.writeStackFile(stack, file)
+}
+
 // writeState writes the state for an import, encrypted with the key of the stack in this project.
 func (p *Project) writeState(path string, state *State) error {
-	text, err := os.ReadFile(filepath.Join(p.folder, "Pulumi."+state.Stack+".yaml"))
+	text, err := os.ReadFile(p.stackFile(state.Stack))
 	if err != nil {
 		return err
 	}
@@ -223,6 +249,9 @@ func (e *event) operation(checkout string) *report.Operation {
 	if meta.Old != nil {
 		one.Before, _ = shown(meta.Old.Inputs, checkout).(map[string]any)
 		one.Protect = meta.Old.Protect && (meta.New == nil || meta.New.Protect)
+		if one.Op == "delete" && meta.Old.Retain { // the engine calls no provider
+			one.Op = report.Forget
+		}
 	}
 	if meta.New != nil {
 		one.After, _ = shown(meta.New.Inputs, checkout).(map[string]any)

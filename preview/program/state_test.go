@@ -125,6 +125,46 @@ func TestProject_RunsOnACopyOfTheStateWithOtherPlaceholders(t *testing.T) {
 	assert.Contains(t, outcome.Problems[0].Text, "it is that of project another, and this one is slipway")
 }
 
+// The program refuses these keys for a cluster that does not exist, and nothing exists on an empty backend.
+func TestProject_OnlyTheRunOnTheStateHasTheKeysOfAnExistingCluster(t *testing.T) {
+	const lifecycle = "  slipway:lifecycle: {maxUnavailable: 2, certificateAuthorities: {talos: 2}, skip: [infra-worker-1]}\n"
+	checkout, home := checkoutOf(t, "package main\n\nfunc main() {}\n")
+	prepared(t, home, events+`{"summaryEvent":{}}`+"\n", "0")
+	folder := filepath.Join(t.TempDir(), "change")
+	project, err := New(t.Context(), folder, checkout, config.Placeholders{"meshCA": "PLACEHOLDER", "gitPassword": "x"})
+	require.NoError(t, err)
+	declared := func() string {
+		text, err := os.ReadFile(filepath.Join(folder, "Pulumi.infra.yaml"))
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.Empty(t, project.Preview(t.Context(), cluster.New("infra"), []byte(stackFile+lifecycle)).Problems)
+	assert.Contains(t, declared(), "maxUnavailable: 2")
+	assert.NotContains(t, declared(), "certificateAuthorities")
+	assert.NotContains(t, declared(), "skip")
+
+	// As `pulumi stack init` does.
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.infra.yaml"), []byte("encryptionsalt: v1:THROWAWAY\n"+declared()), 0o600))
+	states, err := ReadStates(writeStates(t, map[string]string{"infra.json": exported("infra")}))
+	require.NoError(t, err)
+	secrets := config.Placeholders{"meshCA": "OTHER", "gitPassword": "y"}
+	require.Empty(t, project.OnState(t.Context(), cluster.New("infra"), []byte(stackFile+lifecycle), states["infra"], secrets).Problems)
+	for _, part := range []string{"THROWAWAY", "maxUnavailable: 2", "talos: 2", "infra-worker-1"} {
+		assert.Contains(t, declared(), part)
+	}
+}
+
+func TestParse_AResourceThatIsRetainedIsForgottenAndNotDeleted(t *testing.T) {
+	for op, retain := range map[string]bool{report.Forget: true, "delete": false} {
+		line := fmt.Sprintf(`{"resourcePreEvent":{"metadata":{"op":"delete","old":{"type":"a:b:C","urn":"urn:pulumi:infra::slipway::a:b:C::gone",`+
+			`"retainOnDelete":%t}}}}`, retain) + "\n" + `{"summaryEvent":{}}`
+		outcome, err := parse([]byte(line), "/src/checkout")
+		require.NoError(t, err)
+		require.Len(t, outcome.Operations, 1)
+		assert.Equal(t, op, outcome.Operations[0].Op)
+	}
+}
+
 // Pulumi replaces a protected resource if the program does not protect it any more.
 func TestParse_AnOperationIsProtectedUnlessTheProgramTakesTheProtectionAway(t *testing.T) {
 	const vm = `{"type":"a:b:VM","urn":"urn:pulumi:infra::slipway::a:b:VM::cp-2","protect":%t}`

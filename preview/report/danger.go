@@ -23,10 +23,17 @@ var dangerousKeys = []struct{ key, why string }{
 	{"cilium.encryption", "differs between nodes while they change: their pods may not reach each other meanwhile"},
 	{"cilium.routing", "differs between nodes while they change: their pods may not reach each other meanwhile"},
 	{"gitops.enabled", "installs or uninstalls Flux"},
+	{"gitops.url", otherSource},
+	{"gitops.branch", otherSource},
+	{"gitops.oci.url", otherSource},
+	{"gitops.bucket", otherSource},
+	{"gitops.path", otherSource},
 	{"gitops.deletionPolicy", "decides whether what Flux has applied is deleted with Flux"},
 	{"lifecycle.certificateAuthorities.kubernetes", "restarts every workload whose pods use the Kubernetes API"},
 	{"storage.role", "decides where volumes are"},
 }
+
+const otherSource = "is where Flux reads what it applies: Flux deletes what is not there, and this report has read the checkout only"
 
 // dangers returns what must be read before everything else.
 func (r *StackReport) dangers(before, after *Stack) []string {

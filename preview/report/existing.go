@@ -10,7 +10,7 @@ import (
 
 // Operation is what a program does to a resource of the state, or to a new one.
 type Operation struct {
-	Op      string // as Pulumi names it: create, update, replace, delete, same
+	Op      string // as Pulumi names it: create, update, replace, delete, same; or Forget
 	Type    string // token
 	Name    string
 	Protect bool           // in the state, and in the program if that has the resource: Pulumi refuses to delete or to replace it
@@ -18,6 +18,9 @@ type Operation struct {
 	After   map[string]any // inputs that the program registers; secrets are hidden, and what is known only after a run has a stand-in
 	Because []string       // inputs for which the provider replaces the resource; none if another resource is the cause
 }
+
+// Forget is what a run does to a resource that leaves the stack, and stays where it is.
+const Forget = "forget"
 
 // Existing is what a run would do to the existing resources, by the stack's state.
 type Existing struct {
@@ -30,7 +33,7 @@ type Existing struct {
 
 // OperationReport is one operation. The operations are those of Pulumi.
 type OperationReport struct {
-	Op      string   `json:"op"` // delete, replace, update, create
+	Op      string   `json:"op"` // delete, replace, update, forget, create
 	Type    string   `json:"type"`
 	Name    string   `json:"name"`
 	Protect bool     `json:"protect,omitempty"`
@@ -47,7 +50,7 @@ func (e *Existing) len() int {
 }
 
 // order of the operations in a report: what destroys comes first.
-var order = []string{"delete", "replace", "update", "create"}
+var order = []string{"delete", "replace", "update", Forget, "create"}
 
 // compareExisting returns what the change does to what exists; nil without a state.
 func compareExisting(before, after *Stack) *Existing {
@@ -80,7 +83,7 @@ func knownOperations(program, empty Program) (operations []OperationReport, unkn
 	registered := byTitle(empty)
 	for _, one := range program.Operations {
 		r := OperationReport{Op: one.Op, Type: one.Type, Name: one.Name, Protect: one.Protect}
-		if one.Op != "create" && one.Op != "delete" {
+		if one.Op != "create" && one.Op != "delete" && one.Op != Forget {
 			var other any
 			if resource, is := registered[r.title()]; is {
 				other = resource.Inputs
@@ -246,6 +249,8 @@ func (r *StackReport) existingDangers() []string {
 		case one.Protect:
 			found = append(found, fmt.Sprintf("by the state, %s is %s. It is protected: `up` refuses until the protection is removed.",
 				code(one.title()), does))
+		case one.Type == typeNamespace:
+			found = append(found, fmt.Sprintf("by the state, %s is %s, with everything in it.", code(one.title()), does))
 		case slices.Contains([]string{typeVM, typeRelease}, one.Type) || strings.HasPrefix(one.Type, "pulumi:providers:"):
 			found = append(found, fmt.Sprintf("by the state, %s is %s.", code(one.title()), does))
 		}

@@ -38,6 +38,15 @@ func vm(op string, before, after int) Operation {
 	return Operation{Op: op, Type: typeVM, Name: "worker-9-vm", Before: inputs(before), After: inputs(after)}
 }
 
+func TestExisting_WhatLeavesTheStackAndStaysIsNoDangerButADeletedNamespaceIs(t *testing.T) {
+	owned := Operation{Op: Forget, Type: typeRelease, Name: "core-cert-manager", Before: map[string]any{"chart": "x"}}
+	namespace := Operation{Op: "delete", Type: typeNamespace, Name: "core-spegel-namespace", Before: map[string]any{"kind": "Namespace"}}
+	result := Compare(onState(), onState(owned, namespace))
+	assert.Equal(t, []string{"by the state, `Namespace core-spegel-namespace` is deleted, with everything in it."}, result.Stacks[0].Dangers)
+	assert.Contains(t, result.Markdown(), "! forget Release core-cert-manager (it stays)")
+	assert.Contains(t, result.Markdown(), "- delete Namespace core-spegel-namespace")
+}
+
 func TestExisting_ShowsWhatTheChangeDoesDangerousFirst(t *testing.T) {
 	release := Operation{Op: "create", Type: typeRelease, Name: "new", After: map[string]any{"chart": "x"}}
 	leaves := Operation{Op: "delete", Type: typeVM, Name: "cp-3-vm", Protect: true, Before: map[string]any{"vmId": 1}}

@@ -340,14 +340,17 @@ func (w *writer) operations(title string, operations []OperationReport) {
 	if len(operations) == 0 {
 		return
 	}
-	mark := map[string]string{"create": "+", "delete": "-", "replace": "-", "update": "!"}
+	mark := map[string]string{"create": "+", "delete": "-", "replace": "-", "update": "!", Forget: "!"}
 	var lines []string
 	for _, one := range operations {
-		protected := ""
-		if one.Protect && mark[one.Op] == "-" {
-			protected = " (protected)"
+		remark := ""
+		switch {
+		case one.Protect && mark[one.Op] == "-":
+			remark = " (protected)"
+		case one.Op == Forget:
+			remark = " (it stays)"
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %s%s", mark[one.Op], one.Op, one.title(), protected))
+		lines = append(lines, fmt.Sprintf("%s %s %s%s", mark[one.Op], one.Op, one.title(), remark))
 		if one.Type != typeConfiguration { // it has a section of its own, unless the base has the difference, too
 			lines = append(lines, indented(one.Lines)...)
 		}

@@ -12,6 +12,7 @@ const (
 	typeConfiguration = "slipway:talos:MachineConfiguration"
 	typeRelease       = "kubernetes:helm.sh/v3:Release"
 	typeCommand       = "command:local:Command"
+	typeNamespace     = "kubernetes:core/v1:Namespace"
 )
 
 // Resources are the differences between the resources that both programs register.
