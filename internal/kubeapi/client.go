@@ -40,6 +40,9 @@ type Client struct {
 	Objects dynamic.Interface
 }
 
+// keepAlive makes a connection end within six seconds after its server has gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 3}
+
 // New makes a client from the content of a kubeconfig. It sends no request. A request, a watch included, takes no longer than timeout,
 // unless that is 0. Each request goes through wrappers. The errors contain nothing of the kubeconfig.
 func New(kubeconfig []byte, timeout time.Duration, wrappers ...transport.WrapperFunc) (*Client, error) {
@@ -59,6 +62,9 @@ func New(kubeconfig []byte, timeout time.Duration, wrappers ...transport.Wrapper
 	// HTTP/1.1 uses one connection for each request. Over HTTP/2 all requests share one connection, so a watch or a request that times out
 	// breaks the others; and after a machine was switched off, its connection is used for 45 more seconds.
 	config.NextProtos = []string{"http/1.1"}
+	// A watch only receives: of a virtual IP that has moved, or a server that went away, it learns by the kernel's probes alone. client-go's
+	// own dialer probes after 30 s.
+	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAliveConfig: keepAlive}).DialContext
 	for _, wrap := range wrappers {
 		config.Wrap(wrap)
 	}

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
 )
@@ -9,7 +11,7 @@ import (
 // The Deployment has two replicas that must run on different nodes. With one node, one of them stays Pending, and that is normal.
 var ciliumOperator = check{
 	Name:   "the Cilium operator is Ready",
-	Looks:  "as many of its replicas as there are nodes that are not cordoned: with one node, one Pending pod is normal",
+	Looks:  "as many of its replicas as there are nodes that can run it: with one such node, one Pending pod is normal",
 	ByHand: "kubectl -n NAMESPACE describe deployment cilium-operator",
 	Judge: withCilium(func(spec *Spec, seen *Cluster) []health.Result {
 		if results := unread(seen, "", "operator pods", seen.Operators); results != nil {
@@ -24,7 +26,7 @@ var ciliumOperator = check{
 		}
 		usable := 0
 		for _, node := range seen.Nodes.Items {
-			if !node.Cordoned {
+			if !node.Cordoned && !spec.Skip.Has(node.Name) && node.takesOperator() {
 				usable++
 			}
 		}
@@ -62,4 +64,20 @@ var ciliumOperator = check{
 		}
 		return []health.Result{result}
 	}),
+}
+
+// operatorTolerates are the keys of taints that the operator tolerates, by the chart's defaults (cilium 1.18 to 1.20). With more of them in
+// the user's values, fewer replicas than could run are demanded.
+var operatorTolerates = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node.kubernetes.io/not-ready",
+	"node.cloudprovider.kubernetes.io/uninitialized", "node.cilium.io/agent-not-ready",
+}
+
+// takesOperator reports whether the node's taints let the operator run there.
+func (n Node) takesOperator() bool {
+	return !slices.ContainsFunc(n.Taints, func(taint string) bool {
+		i := strings.LastIndex(taint, ":")
+		key, _, _ := strings.Cut(taint[:max(i, 0)], "=")
+		return taint[i+1:] != "PreferNoSchedule" && !slices.Contains(operatorTolerates, key)
+	})
 }

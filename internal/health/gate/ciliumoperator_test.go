@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
@@ -34,6 +35,27 @@ var _ = scenario("one-node", true, func() (*Spec, *Cluster) {
 	seen.Operators.Items[1] = pendingOperator
 	return spec, seen
 })
+
+func TestGate_AnOperatorIsNotExpectedWhereItsPodCannotRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Spec, *Node)
+		holds  bool
+	}{
+		"a taint of the user":       {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/gpu=yes:NoSchedule"} }, true},
+		"a dead node":               {func(_ *Spec, n *Node) { n.Taints = []string{"node.kubernetes.io/unreachable:NoExecute"} }, true},
+		"a node that is left out":   {func(s *Spec, n *Node) { s.Skip = cluster.SkippedNodes{{Name: n.Name}} }, true},
+		"a taint that it tolerates": {func(_ *Spec, n *Node) { n.Taints = []string{"node-role.kubernetes.io/control-plane:NoSchedule"} }, false},
+		"a preference":              {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/slow:PreferNoSchedule"} }, false},
+	} {
+		spec := only(2)
+		seen := healthy(spec)
+		seen.Operators.Items[1] = pendingOperator
+		test.change(spec, &seen.Nodes.Items[1])
+		for _, result := range ciliumOperator.Judge(spec, seen) {
+			assert.Equal(t, test.holds, result.Verdict == health.Passed, "%s: %s", name, result.Reason)
+		}
+	}
+}
 
 func TestGate_OnePendingOperatorIsNormalOnOneUsableNodeOnly(t *testing.T) {
 	for nodes, holds := range map[int]bool{1: true, 2: false, 5: false} {

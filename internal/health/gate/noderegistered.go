@@ -96,11 +96,13 @@ func (seen *Cluster) node(name string) (Node, bool) {
 }
 
 // misnamed returns the other name under which a machine is registered; "" if there is none. Of two Node objects with its address, the one
-// that its kubelet reports to counts: the other was left behind.
+// that its kubelet reports to counts: the other was left behind. Nor does one count that no kubelet reports to: the address may have been
+// another machine's.
 func (seen *Cluster) misnamed(want Machine) string {
 	right, _ := seen.node(want.Name)
 	for _, node := range seen.Nodes.Items {
-		if node.Name != want.Name && node.hasAddress(want) && (right.Name == "" || node.Reported.After(right.Reported)) {
+		if node.Name != want.Name && node.hasAddress(want) && node.Ready != "Unknown" &&
+			(right.Name == "" || node.Reported.After(right.Reported)) {
 			return node.Name
 		}
 	}

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,6 +45,18 @@ var _ = scenario("undeclared-node", true, func() (*Spec, *Cluster) {
 	seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: "laptop", Ready: "True", Addresses: []netip.Addr{ip("10.25.11.99")}})
 	return spec, seen
 })
+
+// The address of a dead machine whose Node object was left behind is another's now, which still boots.
+func TestGate_ASilentNodeObjectWithTheAddressIsNotTheMachineUnderAnotherName(t *testing.T) {
+	for ready, want := range map[string]string{"Unknown": "", "True": "laptop", "False": "laptop"} {
+		spec := declared()
+		seen := healthy(spec)
+		former := seen.Nodes.Items[4]
+		seen.Nodes.Items[4] = Node{Name: "laptop", Ready: ready, Addresses: former.Addresses}
+		machine := spec.Nodes[slices.IndexFunc(spec.Nodes, func(m Machine) bool { return m.Name == former.Name })]
+		assert.Equal(t, want, seen.misnamed(machine), ready)
+	}
+}
 
 func TestGate_ANodeObjectThatWasLeftBehindIsARemarkOnly(t *testing.T) {
 	spec := declared()

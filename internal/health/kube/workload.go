@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -19,6 +20,7 @@ type Workload struct {
 	Observed              bool              // the controller has seen the newest spec
 	Desired, Updated, Old int               // pods wanted; pods of the newest template; pods of earlier templates
 	Failure               string            // why its controller cannot create pods; "" if it reports nothing
+	LeftOut               []string          // nodes with a pod of it that are left out
 }
 
 // Kinds are the kinds of workloads.
@@ -30,7 +32,13 @@ func (w Workload) Behind() string {
 	case !w.Observed:
 		return "its controller has not seen the newest spec yet"
 	case w.Updated < w.Desired:
-		return fmt.Sprintf("%d of %d pods are of the newest spec", w.Updated, w.Desired)
+		behind := fmt.Sprintf("%d of %d pods are of the newest spec", w.Updated, w.Desired)
+		if len(w.LeftOut) > 0 {
+			// Such a pod counts as one of those that may be away at once, by maxUnavailable.
+			behind += fmt.Sprintf("; if no more come, its pods on nodes that are left out block the others: kubectl delete node %s",
+				strings.Join(w.LeftOut, " "))
+		}
+		return behind
 	}
 	return ""
 }
@@ -46,6 +54,7 @@ func (w Workload) Without(skips func(node string) bool, pods []Pod) (Workload, [
 	for _, pod := range pods {
 		if skips(pod.Node) && w.Owns(pod) {
 			left++
+			w.LeftOut = append(slices.Clip(w.LeftOut), pod.Node)
 		} else {
 			others = append(others, pod)
 		}

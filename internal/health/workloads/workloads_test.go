@@ -55,6 +55,12 @@ func TestWorkloads_ThePodOfADaemonSetOnANodeThatIsLeftOutIsNotMissed(t *testing.
 	assert.True(t, Run(spec, seen))
 	seen.Pods["kube-system"].Items[0].Ready = false
 	assert.False(t, Run(spec, seen), "that of another node is missed")
+
+	sets.Items[0].Updated = 0
+	results := rolledOut.Judge(spec, seen)
+	require.Len(t, results, 1)
+	assert.Contains(t, results[0].Reason, "0 of 1 pods are of the newest spec; if no more come, its pods on nodes that are left out block the "+
+		"others: kubectl delete node cp-2")
 }
 
 func TestWorkloads_RunOnlyWhenTheNewestSpecIsRolledOutAndReady(t *testing.T) {
