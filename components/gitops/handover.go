@@ -111,7 +111,8 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		Values: given,
 		Name:   cluster.FluxOperator, Namespace: cluster.FluxNamespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
-		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Own: pulumi.ToMap(own), FluxValues: args.FluxValues, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
+		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Own: pulumi.ToMap(own), FluxValues: args.FluxValues,
+		Git: args.OperatorGit, Renderer: args.KubernetesProvider,
 	}, after)
 	if err != nil {
 		return nil, err

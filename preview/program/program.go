@@ -164,7 +164,8 @@ const lifecycleKey = config.Namespace + ":lifecycle"
 
 var ofExisting = []string{"certificateAuthorities", "skip"}
 
-// withoutExisting returns a stack file for an empty backend. What the keys of an existing cluster change, the report finds in the stack file.
+// withoutExisting returns a stack file for an empty backend. What the keys of an existing cluster change, the report finds in the stack
+// file.
 func withoutExisting(file map[string]any) map[string]any {
 	values, _ := file["config"].(map[string]any)
 	lifecycle, _ := values[lifecycleKey].(map[string]any)

@@ -156,8 +156,8 @@ func TestProject_OnlyTheRunOnTheStateHasTheKeysOfAnExistingCluster(t *testing.T)
 
 func TestParse_AResourceThatIsRetainedIsForgottenAndNotDeleted(t *testing.T) {
 	for op, retain := range map[string]bool{report.Forget: true, "delete": false} {
-		line := fmt.Sprintf(`{"resourcePreEvent":{"metadata":{"op":"delete","old":{"type":"a:b:C","urn":"urn:pulumi:infra::slipway::a:b:C::gone",`+
-			`"retainOnDelete":%t}}}}`, retain) + "\n" + `{"summaryEvent":{}}`
+		line := fmt.Sprintf(`{"resourcePreEvent":{"metadata":{"op":"delete","old":{"type":"a:b:C",`+
+			`"urn":"urn:pulumi:infra::slipway::a:b:C::gone","retainOnDelete":%t}}}}`, retain) + "\n" + `{"summaryEvent":{}}`
 		outcome, err := parse([]byte(line), "/src/checkout")
 		require.NoError(t, err)
 		require.Len(t, outcome.Operations, 1)

@@ -72,7 +72,8 @@ func TestGitOps_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 }
 
 // TestGitOps_ANewClusterInstallsWhatFluxOwns creates a cluster all of whose components belong to Flux from the first run. Flux finds each
-// as its file says: it rolls nothing out again. A value that Slipway changes reaches the component by Flux, while `up` waits for its effect.
+// as its file says: it rolls nothing out again. A value that Slipway changes reaches the component by Flux, while `up` waits for its
+// effect.
 func TestGitOps_ANewClusterInstallsWhatFluxOwns(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "fluxowned", func(s settings) {

@@ -39,8 +39,8 @@ type Args struct {
 	PodAnnotations string
 }
 
-// Install registers a service's release, and then its probe, which it returns: the probe ends once the service works. Helm waits for no pods.
-// The probe names pods that do not run. The names of all resources begin with name.
+// Install registers a service's release, and then its probe, which it returns: the probe ends once the service works. Helm waits for no
+// pods. The probe names pods that do not run. The names of all resources begin with name.
 func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resource) (pulumi.Resource, error) {
 	service, after := args.Service, args.After
 	values, own, checksum, err := args.values()
@@ -88,8 +88,8 @@ func (a *Args) probe(
 	}, parent)
 }
 
-// namespace registers the service's own namespace. It stays with a release that Flux owns: whoever removes the service from the stack leaves it
-// to Flux.
+// namespace registers the service's own namespace. It stays with a release that Flux owns: whoever removes the service from the stack leaves
+// it to Flux.
 func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resource) (pulumi.Resource, error) {
 	var labels pulumi.StringMap // nil is omitted; an empty map would be an input
 	if a.Service.Privileged {

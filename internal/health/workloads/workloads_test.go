@@ -59,8 +59,8 @@ func TestWorkloads_ThePodOfADaemonSetOnANodeThatIsLeftOutIsNotMissed(t *testing.
 	sets.Items[0].Updated = 0
 	results := rolledOut.Judge(spec, seen)
 	require.Len(t, results, 1)
-	assert.Contains(t, results[0].Reason, "0 of 1 pods are of the newest spec; if no more come, its pods on nodes that are left out block the "+
-		"others: kubectl delete node cp-2")
+	assert.Contains(t, results[0].Reason, "0 of 1 pods are of the newest spec; if no more come, its pods on nodes that are left out "+
+		"block the others: kubectl delete node cp-2")
 }
 
 func TestWorkloads_RunOnlyWhenTheNewestSpecIsRolledOutAndReady(t *testing.T) {
