@@ -108,6 +108,19 @@ func TestOwned_WhatVerifiesAComponentComesAfterItsValues(t *testing.T) {
 	}
 }
 
+func TestOwned_WithoutGitOpsTheReleasesStayAndNothingIsWrittenForFlux(t *testing.T) {
+	rec := upOwned(t, func(folder string) {
+		file := filepath.Join(folder, "Pulumi.infra.yaml")
+		replace(t, file, "slipway:gitops:\n", "slipway:gitops:\n    enabled: false\n")
+	})
+	for _, release := range rec.OfType(typeRelease) {
+		assert.True(t, release.RetainOnDelete, release.Name)
+	}
+	for _, name := range rec.Names() {
+		assert.NotContains(t, name, "-values-")
+	}
+}
+
 // Flux rolls out a changed value at any time, so that it must not run a probe or a gate again.
 func TestOwned_AValueOfGitChangesNothingThatPulumiDoes(t *testing.T) {
 	before := upOwned(t, nil)

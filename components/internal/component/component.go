@@ -63,7 +63,7 @@ type InCluster struct {
 
 	KubernetesProvider pulumi.ProviderResource // required
 
-	FluxValues *FluxValues // required if Flux owns a release of the component
+	FluxValues *FluxValues // for the releases that Flux owns; nil if the stack does not hand over
 }
 
 // FluxValues is where Flux reads the values that Slipway sets in the charts of the releases that Flux owns: one Secret for each release.

@@ -49,7 +49,7 @@ type ReleaseArgs struct {
 	// and values are those that Git declares. Flux gets the values Own, which are those that Slipway sets, by FluxValues.
 	Flux       bool
 	Own        pulumi.Map
-	FluxValues *component.FluxValues // required with Flux
+	FluxValues *component.FluxValues // nil means that no Flux is there, which may come later
 
 	UserValues cluster.ChartValues // the part of Values that is the user's own, for the comparison below; optional
 
@@ -121,7 +121,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		return nil, err
 	}
 	release.leaves = []pulumi.Resource{release}
-	if args.Flux {
+	if args.Flux && args.FluxValues != nil {
 		values, err := args.newValues(ctx, slices.Concat(opts, []pulumi.ResourceOption{pulumi.DependsOn(release.leaves)})...)
 		if err != nil {
 			return nil, err
@@ -163,9 +163,6 @@ func (a *ReleaseArgs) validate() error {
 	required("namespace", a.Namespace)
 	required("chart", a.Chart)
 	required("version", a.Version)
-	if a.Flux && a.FluxValues == nil {
-		problems = append(problems, errors.New("fluxValues: missing; tell where Flux reads the values of the releases that it owns"))
-	}
 	if oci := strings.HasPrefix(a.Chart, "oci://"); oci == (a.Repository != "") {
 		problems = append(problems, fmt.Errorf("repository: %q does not go with chart %q; give one unless the chart is an oci:// reference",
 			a.Repository, a.Chart))
