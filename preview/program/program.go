@@ -160,7 +160,7 @@ func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackF
 }
 
 // lifecycleKey is the section of the stack file with the keys ofExisting, which the program refuses for a cluster that does not exist.
-const lifecycleKey = config.Namespace + ":lifecycle"
+const lifecycleKey = "lifecycle"
 
 var ofExisting = []string{"certificateAuthorities", "skip"}
 
@@ -168,7 +168,7 @@ var ofExisting = []string{"certificateAuthorities", "skip"}
 // file.
 func withoutExisting(file map[string]any) map[string]any {
 	values, _ := file["config"].(map[string]any)
-	lifecycle, _ := values[lifecycleKey].(map[string]any)
+	key, lifecycle := lifecycleOf(values)
 	if lifecycle == nil {
 		return file
 	}
@@ -176,8 +176,21 @@ func withoutExisting(file map[string]any) map[string]any {
 	for _, key := range ofExisting {
 		delete(lifecycle, key)
 	}
-	file["config"], values[lifecycleKey] = values, lifecycle
+	file["config"], values[key] = values, lifecycle
 	return file
+}
+
+// lifecycleOf returns the section and its key, which may be without the namespace. As in any stack file, the section may be text.
+func lifecycleOf(values map[string]any) (key string, section map[string]any) {
+	key = config.Namespace + ":" + lifecycleKey
+	if values[key] == nil {
+		key = lifecycleKey
+	}
+	section, _ = values[key].(map[string]any)
+	if text, is := values[key].(string); is {
+		_ = yaml.Unmarshal([]byte(text), &section) // the check names what cannot be read
+	}
+	return key, section
 }
 
 func (p *Project) stackFile(stack string) string {

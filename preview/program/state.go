@@ -189,8 +189,8 @@ func (p *Project) onState(
 // declareExisting adds to the stack file of this project what Preview has left out of its section lifecycle.
 func (p *Project) declareExisting(stack string, declared map[string]any) error {
 	values, _ := declared["config"].(map[string]any)
-	lifecycle, is := values[lifecycleKey]
-	if !is {
+	key, lifecycle := lifecycleOf(values)
+	if lifecycle == nil {
 		return nil
 	}
 	text, err := os.ReadFile(p.stackFile(stack))
@@ -205,7 +205,7 @@ func (p *Project) declareExisting(stack string, declared map[string]any) error {
 	if has == nil {
 		return fmt.Errorf("%s: has no config", p.stackFile(stack))
 	}
-	has[lifecycleKey] = lifecycle
+	has[key] = lifecycle
 	return p.writeStackFile(stack, file)
 }
 

@@ -127,7 +127,13 @@ func TestProject_RunsOnACopyOfTheStateWithOtherPlaceholders(t *testing.T) {
 
 // The program refuses these keys for a cluster that does not exist, and nothing exists on an empty backend.
 func TestProject_OnlyTheRunOnTheStateHasTheKeysOfAnExistingCluster(t *testing.T) {
-	const lifecycle = "  slipway:lifecycle: {maxUnavailable: 2, certificateAuthorities: {talos: 2}, skip: [infra-worker-1]}\n"
+	for _, form := range []string{"  slipway:lifecycle: %s\n", "  lifecycle: %s\n", "  slipway:lifecycle: '%s'\n"} {
+		runsWithLifecycle(t, fmt.Sprintf(form, "{maxUnavailable: 2, certificateAuthorities: {talos: 2}, skip: [infra-worker-1]}"))
+	}
+}
+
+func runsWithLifecycle(t *testing.T, lifecycle string) {
+	t.Helper()
 	checkout, home := checkoutOf(t, "package main\n\nfunc main() {}\n")
 	prepared(t, home, events+`{"summaryEvent":{}}`+"\n", "0")
 	folder := filepath.Join(t.TempDir(), "change")
