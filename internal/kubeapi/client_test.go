@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -48,23 +47,6 @@ func TestNew_ErrorsHoldNothingOfTheKubeconfig(t *testing.T) {
 		_, err := kubeapi.New([]byte(bad), 0)
 		require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig", bad)
 	}
-}
-
-// A watch is told by nothing else that the virtual IP has moved to another machine.
-func TestNew_AConnectionEndsWithinSecondsAfterItsServerHasGone(t *testing.T) {
-	s := server(t, 0, nil)
-	connection, err := connect(t, s).Config.Dial(t.Context(), "tcp", s.Listener.Addr().String())
-	require.NoError(t, err)
-	defer connection.Close()
-	raw, err := connection.(*net.TCPConn).SyscallConn()
-	require.NoError(t, err)
-	option := func(name int) (value int) {
-		require.NoError(t, raw.Control(func(socket uintptr) { value, err = syscall.GetsockoptInt(int(socket), syscall.IPPROTO_TCP, name) }))
-		require.NoError(t, err)
-		return value
-	}
-	limit := option(syscall.TCP_KEEPIDLE) + option(syscall.TCP_KEEPINTVL)*option(syscall.TCP_KEEPCNT)
-	assert.LessOrEqual(t, limit, 6)
 }
 
 func TestReadJSON_WaitsForABusyServerAndTellsWhatIsMissing(t *testing.T) {
