@@ -35,7 +35,6 @@ type calm struct {
 	sick         bool     // a service of each machine waits
 	boots        map[string]int
 	staged       map[string]bool
-	text         string // that was staged last
 	log          []string
 }
 
@@ -119,15 +118,15 @@ func (c *calm) Effect(_ context.Context, node turn.Node, _ string) (live.Effect,
 	return c.effects, "machine.files", nil
 }
 
-func (c *calm) Stage(_ context.Context, node turn.Node, text string) error {
+func (c *calm) Stage(_ context.Context, node turn.Node, _ string) (undo func(context.Context) error, err error) {
 	c.did("stage", node.Name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.staged == nil {
 		c.staged, c.boots = map[string]bool{}, map[string]int{}
 	}
-	c.staged[node.Name], c.text = true, text
-	return nil
+	c.staged[node.Name] = true
+	return func(context.Context) error { c.did("unstage", node.Name); return nil }, nil
 }
 
 // Try is forgotten after live.TryFor.

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
@@ -18,6 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // access reads and changes a running cluster.
@@ -28,8 +28,8 @@ type access interface {
 	Configured(ctx context.Context, node turn.Node) (bool, error)
 	// Effect asks a node what a machine configuration would do to it, and for which part.
 	Effect(ctx context.Context, node turn.Node, configuration string) (effect live.Effect, part string, err error)
-	// Stage gives a node a machine configuration that it has from its next boot on.
-	Stage(ctx context.Context, node turn.Node, configuration string) error
+	// Stage gives a node a machine configuration that it has from its next boot on. undo gives it the one that it kept before.
+	Stage(ctx context.Context, node turn.Node, configuration string) (undo func(context.Context) error, err error)
 	// Try makes a node run a machine configuration for live.TryFor, unless another one comes.
 	Try(ctx context.Context, node turn.Node, configuration string) error
 	// Runs reports whether a node runs a machine configuration.
@@ -259,7 +259,7 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 		if !text.IsString() {
 			return nil
 		}
-		return t.configures(text.StringValue(), component.Plain(args.OldInputs["machineConfigurationInput"]))
+		return t.configures(text.StringValue())
 	})
 }
 
@@ -269,8 +269,7 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 // If Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots the
 // node. The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and
 // perhaps on the node: the next run goes on. The other order would lose the reboot, because neither would show a difference any more.
-// former is what the state has.
-func (t *turns) configures(configuration string, former resource.PropertyValue) nodeChange {
+func (t *turns) configures(configuration string) nodeChange {
 	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		change := turn.Change{Node: node, Drains: true}
 		if err := t.checkGates(ctx, on, node, configuration); err != nil {
@@ -284,11 +283,12 @@ func (t *turns) configures(configuration string, former resource.PropertyValue) 
 			change.Reboots = true
 			change.Act = func(ctx context.Context) error {
 				t.say(fmt.Sprintf("%s: reboots for %s", node.Name, part))
-				if err := on.Stage(ctx, node, configuration); err != nil {
+				undo, err := on.Stage(ctx, node, configuration)
+				if err != nil {
 					return err
 				}
 				if err := on.Reboot(ctx, node); err != nil {
-					return unstage(ctx, on, node, former, err)
+					return unstaged(ctx, undo, err)
 				}
 				return nil
 			}
@@ -317,14 +317,15 @@ func (t *turns) configures(configuration string, former resource.PropertyValue) 
 	}
 }
 
-// unstage gives a node its former configuration for its next boot, because its reboot was refused for a reason, which it returns.
-func unstage(ctx context.Context, on access, node turn.Node, former resource.PropertyValue, why error) error {
-	err := errors.New("the state does not have the former one")
-	if former.IsString() {
-		err = on.Stage(ctx, node, former.StringValue())
+// unstaged takes a configuration back that was staged for a reboot, and returns why the node has not rebooted. A node that has not answered
+// may reboot, and keeps it.
+func unstaged(ctx context.Context, undo func(context.Context) error, why error) error {
+	const kept = "its next boot takes the changed configuration, also if the former one is declared again"
+	if errors.Is(why, talosapi.ErrSilent) {
+		return fmt.Errorf("%w; %s", why, kept)
 	}
-	if err != nil {
-		return fmt.Errorf("%w; its next boot takes the changed configuration, also if the former one is declared again: %w", why, err)
+	if err := undo(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("%w; %s: %w", why, kept, err)
 	}
 	return why
 }

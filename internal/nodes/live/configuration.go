@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
@@ -143,12 +144,27 @@ func (c *Cluster) Runs(ctx context.Context, node turn.Node, configuration string
 	return machineconfig.Same(current.Provider(), wanted)
 }
 
-// Stage gives a node a machine configuration that it has from its next boot on.
-func (c *Cluster) Stage(ctx context.Context, node turn.Node, configuration string) error {
+// Stage gives a node a machine configuration that it has from its next boot on. undo gives it the one that it kept before.
+func (c *Cluster) Stage(ctx context.Context, node turn.Node, configuration string) (undo func(context.Context) error, err error) {
+	kept, unread := safe.StateGetByID[*config.MachineConfig](ctx, c.talos[node.Address].COSI, config.PersistentID)
+	undo = func(ctx context.Context) error {
+		if unread != nil {
+			return fmt.Errorf("the configuration that it kept before is not known: %w", talosapi.Message(unread))
+		}
+		former, err := kept.Provider().Bytes()
+		if err != nil {
+			return err
+		}
+		return c.stage(ctx, node, former)
+	}
+	return undo, c.stage(ctx, node, []byte(configuration))
+}
+
+func (c *Cluster) stage(ctx context.Context, node turn.Node, configuration []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
 	defer cancel()
 	_, err := c.talos[node.Address].ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
-		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_STAGED,
+		Data: configuration, Mode: machine.ApplyConfigurationRequest_STAGED,
 	})
 	return talosapi.Message(err)
 }

@@ -301,9 +301,15 @@ func encryptedBy(key string) *block.VolumeStatusSpec {
 
 func TestCluster_StagesAConfigurationAndReboots(t *testing.T) {
 	live, node, _, talos := rigOf(t, "v1.14.6")
-	require.NoError(t, live.Stage(t.Context(), node, "machine: {}"))
+	const former = "machine: {type: worker}"
+	require.NoError(t, talos.put(config.PersistentID, former))
+	undo, err := live.Stage(t.Context(), node, "machine: {}")
+	require.NoError(t, err)
 	require.NoError(t, live.Reboot(t.Context(), node))
 	assert.Equal(t, []string{"stage machine: {}", "reboot DEFAULT"}, talos.did)
+	require.NoError(t, undo(t.Context()))
+	require.Len(t, talos.did, 3)
+	assert.Equal(t, "stage "+former, talos.did[2])
 }
 
 func TestCredentials_AreThoseOfTheCurrentContext(t *testing.T) {

@@ -65,8 +65,8 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 	}
 	if len(members) == 2 && len(absent) > 0 {
 		// Another resource of the same run may configure that node, or it may wait for this very turn.
-		return fmt.Sprintf("etcd has two members and needs both, and %s has not joined; if it waits for its configuration, leave %s out of one "+
-			"run (lifecycle.skip), so that it joins first", list(absent), node.Name), nil
+		return fmt.Sprintf("etcd has two members and needs both, and %s has not joined; if it waits for its configuration, take back what "+
+			"changes the control planes for one run, so that it joins first", list(absent)), nil
 	}
 	return quorumWithout(node.Name, members, healthy, e.skippedMembers(members))
 }

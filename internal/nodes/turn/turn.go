@@ -247,6 +247,9 @@ func (t *Turn) end(ctx context.Context) error {
 // name.
 func (t *Turn) Fail(ctx context.Context, why error) error {
 	e, node := t.engine, t.change.Node
+	if t.broken != nil {
+		why = errors.Join(why, t.broken)
+	}
 	if problem := t.altered(ctx); problem != "" {
 		return t.leave(why, fmt.Errorf("%s stays cordoned: %s; the next run uncordons it once it is healthy", node.Name, problem))
 	}
