@@ -88,8 +88,8 @@ func (a *Args) probe(
 	}, parent)
 }
 
-// namespace registers the service's own namespace. It stays with a release that Flux owns: whoever removes the service from the stack leaves
-// it to Flux.
+// namespace registers the service's own namespace. It stays with a release that Flux owns: whoever removes the service from the stack
+// leaves it to Flux.
 func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resource) (pulumi.Resource, error) {
 	var labels pulumi.StringMap // nil is omitted; an empty map would be an input
 	if a.Service.Privileged {
