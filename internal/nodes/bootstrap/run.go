@@ -168,8 +168,7 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 		}
 		return cmp.Or(waiting, j.node.Name+starts), err
 	case waiting != "":
-		j.wake(ctx, seen, again)
-		return waiting, nil
+		return waiting + j.wake(ctx, seen, again), nil
 	case time.Now().Before(j.silent):
 		return j.node.Name + ": a bootstrap was sent to it, whose answer was lost", nil
 	}
@@ -194,20 +193,23 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 }
 
 // wake reboots, once, each node whose etcd has failed without data, unless there may be an etcd cluster: it has waited too long for the
-// bootstrap, because an earlier run ended before. Its own next boot may come later than this run's end.
-func (j *job) wake(ctx context.Context, seen view, again string) {
+// bootstrap, because an earlier run ended before. Its own next boot may come later than this run's end. It returns which do not reboot.
+func (j *job) wake(ctx context.Context, seen view, again string) (problems string) {
 	if !seen.blank() {
-		return
+		return ""
 	}
 	for i, s := range seen {
 		if s.etcd.state != failed || s.node == again || j.woken[s.node] {
 			continue
 		}
-		j.Say("%s: reboots, because its etcd has failed without data: %s", s.node, s.etcd.message)
-		if call(ctx, j.ControlPlanes()[i], j.reboot) == nil { // otherwise it is asked again
-			j.woken[s.node] = true
+		if err := call(ctx, j.ControlPlanes()[i], j.reboot); err != nil { // it is asked again
+			problems += fmt.Sprintf("; %s does not reboot: %v", s.node, talosapi.Message(err))
+			continue
 		}
+		j.Say("%s: reboots, because its etcd has failed without data: %s", s.node, s.etcd.message)
+		j.woken[s.node] = true
 	}
+	return problems
 }
 
 // retry returns a temporary error of a node as what is waited for, and any other one as an error.

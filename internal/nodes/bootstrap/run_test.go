@@ -37,6 +37,7 @@ type fakeCluster struct {
 
 	damaged bool // a recovery fails
 	broken  bool // etcd fails after a reboot, too
+	locked  bool // no node reboots
 
 	// OnBootstrap, if non-nil, runs after a node has accepted the call; its error is what the caller gets instead of
 	// the answer, as when a connection breaks.
@@ -72,6 +73,9 @@ func (c *fakeCluster) upload(_ context.Context, _ turn.Node, from io.Reader) err
 func (c *fakeCluster) reboot(_ context.Context, node turn.Node) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.locked {
+		return status.Error(codes.FailedPrecondition, "locked")
+	}
 	c.reboots = append(c.reboots, node.Name)
 	c.down[node.Name] = time.Now().Add(time.Minute)
 	if !c.broken {
@@ -255,6 +259,7 @@ func TestRun_RebootsTheNodesThatHaveWaitedTooLongForTheBootstrap(t *testing.T) {
 		"two":                    {func(c *fakeCluster) { c.states[cp1] = etcd{state: "Preparing"} }, []string{cp2, cp3}, ""},
 		"another one has data":   {func(c *fakeCluster) { c.states[cp2] = etcd{state: "Preparing", data: true} }, nil, "has etcd data"},
 		"another one is silent":  {func(c *fakeCluster) { c.down[cp2] = time.Now().Add(time.Hour) }, nil, "no answer"},
+		"they do not reboot":     {func(c *fakeCluster) { c.locked = true }, nil, cp2 + " does not reboot: locked"},
 		"they fail once more":    {func(c *fakeCluster) { c.broken = true }, []string{cp1, cp2, cp3}, "its etcd is Failed (failed to build"},
 		"one runs, not healthy":  {func(c *fakeCluster) { c.states[cp2] = etcd{state: "Running"} }, nil, "etcd runs, not healthy yet"},
 		"one has data and fails": {func(c *fakeCluster) { c.states[cp2] = etcd{state: "Failed", data: true} }, nil, "has etcd data"},
