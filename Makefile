@@ -95,9 +95,9 @@ minors: tools kube-1.35 kube-1.37 ## A cluster under load, from Talos 1.12 to 1.
 
 .PHONY: brackets
 brackets: export SLIPWAY_LAB_PROXMOX = older
-brackets: tools ## The whole chain and the changes of a cluster with the older Proxmox plugin (about 90 minutes)
+brackets: tools ## The whole chain and the changes of a cluster with the older Proxmox plugin (about two hours)
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestChain$$'
-	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestLifecycle_AClusterUnderLoadIsChangedInTurns$$'
+	$(LAB_TESTS) -tags e2e -timeout 110m -run '^TestLifecycle_AClusterUnderLoadIsChangedInTurns$$'
 
 # One machine in QEMU without KVM: it takes two cores and 6 GiB of memory, and should run alone.
 .PHONY: real-talos

@@ -40,10 +40,15 @@ func (r *registrar) upgrade(
 		},
 		Snapshots: snapshot.PlaceOf(r.Cluster),
 	}
+	begun, err := r.begunUpgrade(ctx, schematic)
+	if err != nil {
+		return nil, err
+	}
 	triggers := pulumi.Array{
 		pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
 		pulumi.Map{"extensions": schematic},
 		pulumi.Map{"kubernetes": pulumi.String(r.Kubernetes.Version)},
+		pulumi.Map{"begun": begun.ID()},
 	}
 	if !since.IsZero() {
 		triggers = append(triggers, pulumi.Map{"bootedSince": pulumi.String(r.Lifecycle.BootedSince)})
@@ -69,4 +74,13 @@ func (r *registrar) upgrade(
 		},
 		Triggers: triggers, Before: arrived,
 	}, r.Component)
+}
+
+// begunUpgrade registers a resource that stores which versions an upgrade is begun to, whether it succeeds or not. Its id changes with them,
+// so that the upgrade runs again when the former versions are declared after it has failed. Otherwise they would differ in nothing from what
+// the state has of the last upgrade that succeeded, and the nodes that have the new versions already would keep them, unseen.
+func (r *registrar) begunUpgrade(ctx *pulumi.Context, schematic pulumi.StringOutput) (*pulumi.Stash, error) {
+	return pulumi.NewStash(ctx, r.NameOf("upgrade", "begun"), &pulumi.StashArgs{Input: pulumi.StringMap{
+		"talos": pulumi.String(r.Talos.Version), "extensions": schematic, "kubernetes": pulumi.String(r.Kubernetes.Version),
+	}}, pulumi.Parent(r.Component), pulumi.ReplaceOnChanges([]string{"input"}))
 }

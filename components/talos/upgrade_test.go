@@ -66,8 +66,24 @@ func TestTalosCluster_ShowsWhatAnUpgradeChangesAndHidesCredentials(t *testing.T)
 	text, err := json.Marshal(run.Input("triggers"))
 	require.NoError(t, err)
 	declared := arguments(t).Cluster
-	assert.JSONEq(t, fmt.Sprintf(`[{"talos":%q},{"extensions":%q},{"kubernetes":%q}]`,
-		declared.Talos.Version, schematicID, declared.Kubernetes.Version), string(text))
+	begun := r.Resource(t, "infra-upgrade-begun")
+	assert.JSONEq(t, fmt.Sprintf(`[{"talos":%q},{"extensions":%q},{"kubernetes":%q},{"begun":%q}]`,
+		declared.Talos.Version, schematicID, declared.Kubernetes.Version, begun.Name+"-id"), string(text))
 	assert.False(t, run.Inputs["triggers"].ContainsSecrets(), "a preview shows them")
 	assert.False(t, strings.Contains(string(text), keyMaterial))
+}
+
+// What an upgrade has begun is stored before it may fail, and under another id for other versions.
+func TestTalosCluster_AnUpgradeRunsAgainForTheFormerVersionsAfterItHasFailed(t *testing.T) {
+	r := up(t)
+	begun, step := r.Resource(t, "infra-upgrade-begun"), r.Resource(t, "infra-upgrade")
+	declared := arguments(t).Cluster
+	assert.Equal(t, map[string]any{
+		"talos": declared.Talos.Version, "extensions": schematicID, "kubernetes": declared.Kubernetes.Version,
+	}, begun.Input("input"))
+	assert.Equal(t, []string{"input"}, begun.ReplaceOnChanges)
+	assert.Contains(t, step.Dependencies, begun.URN)
+	for _, vm := range r.OfType(typeVM) {
+		assert.False(t, r.After(vm, begun), "it waits for no machine, whose change may fail, too")
+	}
 }

@@ -140,6 +140,9 @@ func talosUpgraded(l *lab) {
 	})
 	first := l.boots()["infra-cp-1"]
 	up.kill("infra")
+	l.declare("talos", map[string]any{"version": olderTalos}) // the state has had no other
+	l.fails("talos.version: " + olderTalos + " is older than " + newerTalos + ", which runs on infra-cp-1, and downgrades are not made")
+	l.declare("talos", map[string]any{"version": newerTalos})
 	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
 	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
 	talos, _, _ := l.versions()

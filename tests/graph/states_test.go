@@ -279,8 +279,9 @@ var intended = []string{
 var retained = []string{typeISO}
 
 // created are resources that a release adds on purpose: Slipway itself makes all Secrets of the mesh, and tells Helm not to delete those of
-// an earlier release. The vault of the storage has a store and a token of its own.
+// an earlier release. The vault of the storage has a store and a token of its own. What an upgrade has begun is stored.
 var created = []string{
+	"pulumi:index:Stash talos-upgrade-begun",
 	"kubernetes:core/v1:Secret secrets-onepassword-storage-token",
 	"kubernetes:external-secrets.io/v1:ClusterSecretStore secrets-onepassword-storage-store",
 	"kubernetes:core/v1:Secret cilium-mesh-admin", "kubernetes:core/v1:Secret cilium-mesh-remote",
