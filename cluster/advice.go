@@ -17,6 +17,9 @@ func (c *Cluster) Advice(day time.Time) Problems {
 	if c.Providers.OnePassword != nil {
 		c.Providers.OnePassword.Operator.advise(&findings)
 	}
+	if c.GitOps.URL == ExampleRepository {
+		findings.Found("gitops.url", "write the URL of yours", "%s is the repository of the examples", c.GitOps.URL)
+	}
 	c.adviseStorageVault(&findings)
 	c.adviseStorageMachines(&findings)
 	c.adviseSnapshotBucket(&findings)

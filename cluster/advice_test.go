@@ -35,6 +35,14 @@ func TestAdvice_WarnsOfDisksForCephInMachinesThatTakeNoPods(t *testing.T) {
 	assert.ErrorContains(t, infra.Advice(time.Now()), says)
 }
 
+func TestAdvice_WarnsOfTheRepositoryOfTheExamples(t *testing.T) {
+	const says = "gitops.url: https://github.com/OWNER/REPOSITORY.git is the repository of the examples; write the URL of yours"
+	infra := clusters.Infra(t, func(c *cluster.Cluster) { c.GitOps.URL = cluster.ExampleRepository })
+	assert.ErrorContains(t, infra.Advice(time.Now()), says)
+	infra.GitOps.URL = "https://github.com/owner/repository.git"
+	assert.NotContains(t, infra.Advice(time.Now()).Error(), "gitops.url")
+}
+
 func TestAdvice_IsSilencedByItsPathAndAPartOfItsText(t *testing.T) {
 	infra := clusters.Infra(t, func(c *cluster.Cluster) {
 		c.Proxmox.Datastores.ISOShared = true

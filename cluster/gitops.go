@@ -106,6 +106,9 @@ const (
 	SourceBucket SourceKind = "Bucket"
 )
 
+// ExampleRepository is the URL that the template of a repository and the documents have in the place of the user's own.
+const ExampleRepository = "https://github.com/OWNER/REPOSITORY.git"
+
 // Source is what Flux syncs from, as the FluxInstance takes it.
 type Source struct {
 	Kind SourceKind

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
@@ -37,7 +38,7 @@ var answers = []answer{
 	{"host", "pve1", "`name` of the Proxmox VE node"},
 	{"network", "192.168.1.0/24",
 		"`network` of the nodes, a /24; the gateway is its first address, and the cluster has those from .230 to .249"},
-	{"git", "https://github.com/OWNER/REPOSITORY.git", "`URL` of the repository that Flux reads"},
+	{"git", cluster.ExampleRepository, "`URL` of the repository that Flux reads"},
 }
 
 // Main writes the repository that args name, and returns the exit code. program is the command line before args, and version the binary's,
