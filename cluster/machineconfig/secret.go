@@ -188,7 +188,7 @@ func item(list any, i int) any {
 
 var (
 	// publicKey matches the path of a value that only looks like a secret.
-	publicKey = regexp.MustCompile(`/publicKey$|/registerWithTaints//key$`)
+	publicKey = regexp.MustCompile(`/(publicKey|topologyKey)$|/registerWithTaints//key$`)
 
 	// freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
 	// programs that fetch credentials for images.

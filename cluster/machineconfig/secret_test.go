@@ -31,6 +31,10 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 				"peers: [{publicKey: uKXHEhXQhPgJ8bXCZnTRsSxF0Qx3tkgs3bVXjDTDfUk=, presharedKey: y}]\n"),
 			[]string{"WireguardConfig wg0.peers[0].presharedKey", "WireguardConfig wg0.privateKey"},
 		},
+		"keys of a topology": {
+			"cluster: {scheduler: {config: {profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: " +
+				"[{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}]}}]}]}}}", nil,
+		},
 		"machine CA":      {"machine: {ca: {crt: eA==, key: eA==}}", []string{"machine.ca.key"}},
 		"machine token":   {"machine: {token: x}", []string{"machine.token"}},
 		"environment":     {"machine: {env: {X: y}}", []string{"machine.env.X"}},

@@ -15,7 +15,10 @@ const (
 
 	// tokens are texts of known beginnings.
 	tokens = `(?:(?:gh[pousr]_|github_pat_|glpat-|gldt-|glrt-|npm_|dckr_pat_|hvs[.])[0-9a-z_-]{6}|` +
-		`(?:xox[abeoprs]-|sk-|pul-|AKIA|eyJ|ATATT|ATBB)[0-9a-z_-]{16})`
+		`(?:xox[abeoprs]-|sk-|pul-|AKIA|eyJ|ATATT|ATBB)[0-9a-z_-]{16}|` + webhooks + `)`
+
+	// webhooks are the beginnings of URLs to which anybody who knows one may send.
+	webhooks = `hooks\.slack\.com/(?:services|workflows|triggers)/\w|discord(?:app)?\.com/api/webhooks/\d|[\w-]+\.webhook\.office\.com/\w`
 
 	// keys are the forms of private keys and JSON web tokens.
 	keys = `PRIVATE KEY-----|AGE-SECRET-KEY-|\beyJ[a-z0-9_-]{8,}`
@@ -28,13 +31,13 @@ const (
 )
 
 var (
-	mention   = regexp.MustCompile(`(?i)` + words + `|credential|private`)
-	name      = regexp.MustCompile(`(?i)(` + names + `)$`)
-	holder    = regexp.MustCompile(`(?i)(` + texts + `|credentials?)$`)
-	token     = regexp.MustCompile(`(?i)` + tokens)
-	fullToken = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
-	word      = regexp.MustCompile(`(?i)\b` + tokens + `|` + keys + `|://[^/@\s]*:[^/@\s]*@|(` + words + `|key)\w*=|` +
-		`^[a-z0-9+_-]{32,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$`)
+	mention    = regexp.MustCompile(`(?i)` + words + `|credential|private`)
+	name       = regexp.MustCompile(`(?i)(` + names + `)$`)
+	holder     = regexp.MustCompile(`(?i)(` + texts + `|credentials?)$`)
+	token      = regexp.MustCompile(`(?i)` + tokens)
+	fullToken  = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
+	word       = regexp.MustCompile(`(?i)\b` + tokens + `|` + keys + `|://[^/@\s]*:[^/@\s]*@|(` + words + `|key)\w*=`)
+	long       = regexp.MustCompile(`(?i)^[a-z0-9+_][a-z0-9+_-]{31,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$`)
 	password   = regexp.MustCompile(`(?i):[^/]*@|(` + words + `|authorization)[^/]*[=:]`)
 	inKey      = regexp.MustCompile(`(?i):[^/"]*@|((` + words + `|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
 	alphanum   = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
@@ -78,12 +81,18 @@ func HasToken(text string) bool {
 }
 
 // Like tells whether a text looks like a secret: a private key, a token, a password in a URL or an argument, or a long string of base64
-// or hexadecimal digits. A certificate in base64 is judged by what it decodes to.
+// or hexadecimal digits that is no name in words. A certificate in base64 is judged by what it decodes to.
 func Like(text string) bool {
 	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN CERTIFICATE-----") {
 		text = string(decoded)
 	}
-	return word.MatchString(text)
+	return word.MatchString(text) || long.MatchString(text) && !inWords(text)
+}
+
+// inWords tells whether a long text is of letters of one case, as a name in words is. A key without any digit and without a letter of the
+// other case is as good as impossible.
+func inWords(text string) bool {
+	return !strings.ContainsAny(text, "0123456789") && (strings.ToLower(text) == text || strings.ToUpper(text) == text)
 }
 
 // IsPlain tells whether a text is certainly a secret, by the name of its key or by itself. Unlike Like, it takes no long text that may be

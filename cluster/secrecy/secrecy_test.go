@@ -18,7 +18,8 @@ func TestTable_RecognisesSecrets(t *testing.T) {
 	}
 	for _, text := range []string{
 		"-----BEGIN PRIVATE KEY-----", "AGE-SECRET-KEY-1X", "https://u:p@h", "https://u:@h", "https://u:p'x@h", "--token=x", "apiKey=x",
-		"0123456789abcdef0123456789abcdef", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+		"https://hooks.slack.com/services/T0/B0/x", "https://discord.com/api/webhooks/1/x", "https://home.webhook.office.com/webhookb2/x",
+		"0123456789abcdef0123456789abcdef", "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
 	} {
 		assert.True(t, Like(text), text)
 	}
@@ -35,7 +36,8 @@ func TestTable_RecognisesSecrets(t *testing.T) {
 
 func TestTable_LeavesOrdinaryTextAndNames(t *testing.T) {
 	for _, text := range []string{"task-controller-manager-1", "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0", "https://a.b:8006/c",
-		"registry.k8s.io/kube-apiserver:v1.35.8", "10.25.11.0/24", ""} {
+		"registry.k8s.io/kube-apiserver:v1.35.8", "10.25.11.0/24", "", "--dns01-recursive-nameservers-only",
+		"a-name-in-words-that-is-longer-than-most", "https://slack.com/help", "https://discord.com/developers"} {
 		assert.False(t, Like(text), text)
 		assert.False(t, HasPassword(text), text)
 	}
