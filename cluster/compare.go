@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -220,23 +219,24 @@ func (c comparison) disjoint() {
 	}
 }
 
-// infrastructure checks that the routers and the Proxmox endpoint, which exist before both clusters, are no machine, VIP or network of the
-// other. They may be in the pool of its Services.
+// infrastructure checks that the routers and servers that this cluster needs before it exists are no machine, VIP or network of the other.
+// They may be in the pool of its Services.
 func (c comparison) infrastructure() {
-	needed := map[string]netip.Addr{}
+	needed := c.own.servers()
 	if bgp := c.own.Network.LoadBalancers.BGP; bgp != nil {
 		for i, peer := range bgp.Peers {
-			needed[ItemPath("network.loadBalancers.bgp.peers", i)+".address"] = peer.Address
+			needed = append(needed, server{ItemPath("network.loadBalancers.bgp.peers", i) + ".address", peer.Address.String()})
 		}
 	}
-	if endpoint, err := url.Parse(c.own.Proxmox.Endpoint); err == nil {
-		needed["proxmox.endpoint"], _ = netip.ParseAddr(endpoint.Hostname())
-	}
-	for _, path := range sorted(needed) {
-		what := c.other.OwnAddress(needed[path])
-		pooled := slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(needed[path]) })
-		if needed[path].IsValid() && what != "" && !pooled {
-			c.taken(path, "write another address", "%s is %s of %s", needed[path], what, c.theOther())
+	for _, one := range needed {
+		address, err := netip.ParseAddr(one.host)
+		if err != nil { // a name, or an address that is missing
+			continue
+		}
+		what := c.other.OwnAddress(address)
+		pooled := slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(address) })
+		if what != "" && !pooled {
+			c.taken(one.path, "write another address", "%s is %s of %s", address, what, c.theOther())
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (c comparison) mesh() {
 	for _, option := range []sameOption{
 		{"cilium.routing", string(c.own.Cilium.Routing), string(c.other.Cilium.Routing)},
 		{"cilium.encryption", string(c.own.Cilium.Encryption), string(c.other.Cilium.Encryption)},
-		c.sameValue("tunnelProtocol", "vxlan"), c.sameValue("tunnelPort", "0"), c.sameValue("clustermesh.maxConnectedClusters", "255"),
+		c.sameValue("tunnelProtocol", "vxlan"), c.samePort(), c.sameValue("clustermesh.maxConnectedClusters", "255"),
 	} {
 		if option.own != option.theirs {
 			c.Found(option.key, "write the same in both", "%s is not that of its peer %s, which is %s", option.own, c.other.Stack, option.theirs)
@@ -133,6 +133,21 @@ func (c comparison) mesh() {
 
 // sameOption is an option that peers must declare alike.
 type sameOption struct{ key, own, theirs string }
+
+// samePort returns the port of the tunnel in both clusters, which follows from the protocol if it is 0 or missing.
+func (c comparison) samePort() sameOption {
+	protocol, port := c.sameValue("tunnelProtocol", "vxlan"), c.sameValue("tunnelPort", "0")
+	byDefault := map[string]string{"vxlan": "8472", "geneve": "6081"}[protocol.own]
+	if protocol.own != protocol.theirs { // which is the problem
+		return sameOption{key: port.key}
+	}
+	for _, one := range []*string{&port.own, &port.theirs} {
+		if *one == "0" {
+			*one = byDefault
+		}
+	}
+	return port
+}
 
 // sameValue returns a value of Cilium's chart in both clusters.
 func (c comparison) sameValue(path, byDefault string) sameOption {

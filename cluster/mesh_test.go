@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +23,7 @@ func apps(t *testing.T, change func(*cluster.Cluster)) *cluster.Cluster {
 
 func TestMeet_RefusesPeersThatCannotFormAMesh(t *testing.T) {
 	for want, change := range map[string]func(*cluster.Cluster){
-		"": func(*cluster.Cluster) {},
+		"": func(c *cluster.Cluster) { c.Cilium.Values = cluster.ChartValues(`{"tunnelPort":8472}`) }, // the port of vxlan
 		"mesh.peers[0]: apps does not list this stack as its peer; add infra to mesh.peers of apps": func(c *cluster.Cluster) {
 			c.Mesh.Peers = nil
 		},
@@ -40,6 +42,10 @@ func TestMeet_RefusesPeersThatCannotFormAMesh(t *testing.T) {
 		"cilium.values.tunnelProtocol: vxlan is not that of its peer apps, which is geneve; write the same in both": func(c *cluster.Cluster) {
 			c.Cilium.Values = cluster.ChartValues(`{"tunnelProtocol":"geneve"}`)
 		},
+		"cilium.values.tunnelPort: 8472 is not that of its peer apps, which is 8473; write the same in both": func(c *cluster.Cluster) {
+			c.Cilium.Values = cluster.ChartValues(`{"tunnelPort":8473}`)
+		},
+		"network.nameservers[0]: 10.246.0.53 is in network.podCIDR 10.246.0.0/16 of apps; write another address": func(*cluster.Cluster) {},
 		"cilium.routing: tunnel is not that of its peer apps, which is native; write the same in both": func(c *cluster.Cluster) {
 			c.Cilium.Routing = cluster.RoutingNative
 		},
@@ -49,6 +55,9 @@ func TestMeet_RefusesPeersThatCannotFormAMesh(t *testing.T) {
 	} {
 		infra := clusters.Infra(t)
 		infra.Mesh.Peers = []string{"apps"}
+		if strings.HasPrefix(want, "network.nameservers") {
+			infra.Network.Nameservers = []netip.Addr{netip.MustParseAddr("10.246.0.53")}
+		}
 		var findings cluster.Findings
 		infra.Meet([]*cluster.Cluster{apps(t, change)}, &findings)
 		if want == "" {

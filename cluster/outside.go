@@ -17,30 +17,10 @@ type outsideCheck struct {
 // outside checks the servers that the machines, Flux or this program need before the cluster exists: none may have an address of
 // the cluster itself.
 func (c outsideCheck) outside() {
-	for i, server := range c.Network.Nameservers {
-		if server != c.Network.Gateway {
-			c.outsideCluster(ItemPath("network.nameservers", i), server)
-		}
-	}
-	if six := c.Network.IPv6; six != nil {
-		for i, server := range six.Nameservers {
-			if server != six.Gateway {
-				c.outsideCluster(ItemPath(ipv6Path+".nameservers", i), server)
-			}
-		}
-	}
-	for i, server := range c.Network.NTP {
-		c.outsideHost(ItemPath("network.ntp", i), server)
-	}
-	for _, one := range []struct{ path, url string }{
-		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
-		{"gitops.url", c.GitOps.URL}, {"gitops.oci.url", c.GitOps.artifactURL()}, {"gitops.bucket.endpoint", c.GitOps.bucketURL()},
-		{"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
-	} {
-		c.outsideURL(one.path, one.url)
+	for _, server := range c.servers() {
+		c.outsideHost(server.path, server.host)
 	}
 	for _, release := range c.Releases() {
-		c.outsideURL(release.source())
 		c.chartRepository(release.source())
 	}
 	if c.Cilium.Inline() { // then it is no release
@@ -51,20 +31,54 @@ func (c outsideCheck) outside() {
 	c.notEachMachine("gitops.url", c.GitOps.URL)
 	c.notEachMachine("gitops.oci.url", c.GitOps.artifactURL())
 	c.notEachMachine("gitops.bucket.endpoint", c.GitOps.bucketURL())
+}
+
+// server is a server that is needed before the cluster exists, by its name or address.
+type server struct{ path, host string }
+
+// servers returns the servers that the machines, Flux or this program need before the cluster exists.
+func (c *Cluster) servers() []server {
+	var all []server
+	address := func(path string, one, gateway netip.Addr) {
+		if one != gateway {
+			all = append(all, server{path, one.String()})
+		}
+	}
+	for i, one := range c.Network.Nameservers {
+		address(ItemPath("network.nameservers", i), one, c.Network.Gateway)
+	}
+	if six := c.Network.IPv6; six != nil {
+		for i, one := range six.Nameservers {
+			address(ItemPath(ipv6Path+".nameservers", i), one, six.Gateway)
+		}
+	}
+	for i, one := range c.Network.NTP {
+		all = append(all, server{ItemPath("network.ntp", i), one})
+	}
+	atURL := func(path, text string) {
+		if parsed, err := url.Parse(text); err == nil && parsed.Hostname() != "" {
+			all = append(all, server{path, parsed.Hostname()})
+		}
+	}
+	for _, one := range []struct{ path, url string }{
+		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
+		{"gitops.url", c.GitOps.URL}, {"gitops.oci.url", c.GitOps.artifactURL()}, {"gitops.bucket.endpoint", c.GitOps.bucketURL()},
+		{"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
+	} {
+		atURL(one.path, one.url)
+	}
+	for _, release := range c.Releases() {
+		atURL(release.source())
+	}
 	for _, set := range c.CRDs.Sets() {
-		c.outsideURL("crds."+set.Key+".url", set.Source.URL)
+		atURL("crds."+set.Key+".url", set.Source.URL)
 	}
 	for _, registry := range sorted(c.Talos.RegistryMirrors) {
 		for i, mirror := range c.Talos.RegistryMirrors[registry] {
-			c.outsideURL(ItemPath(EntryPath("talos.registryMirrors", registry), i), mirror)
+			atURL(ItemPath(EntryPath("talos.registryMirrors", registry), i), mirror)
 		}
 	}
-}
-
-func (c outsideCheck) outsideURL(path, text string) {
-	if parsed, err := url.Parse(text); err == nil {
-		c.outsideHost(path, parsed.Hostname())
-	}
+	return all
 }
 
 // notEachMachine checks a server that machines or pods use: localhost is a different host on each of them.
