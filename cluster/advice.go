@@ -20,6 +20,11 @@ func (c *Cluster) Advice(day time.Time) Problems {
 	if c.GitOps.URL == ExampleRepository {
 		findings.Found("gitops.url", "write the URL of yours", "%s is the repository of the examples", c.GitOps.URL)
 	}
+	c.adviseMachines(&findings)
+	if since, err := time.Parse(time.RFC3339, c.Lifecycle.BootedSince); err == nil && since.After(day) {
+		findings.Found("lifecycle.bootedSince", "write a time that has passed", "%s is still to come, and `up` refuses it until then",
+			c.Lifecycle.BootedSince)
+	}
 	c.adviseStorageVault(&findings)
 	c.adviseStorageMachines(&findings)
 	c.adviseSnapshotBucket(&findings)
@@ -34,4 +39,30 @@ func (c *Cluster) Advice(day time.Time) Problems {
 		}
 	}
 	return slices.Concat(c.versionAdvice(day), findings.All())
+}
+
+// adviseMachines warns of places for machines that cannot work, unless somebody has prepared them for it.
+func (c *Cluster) adviseMachines(findings *Findings) {
+	if c.Proxmox.Datastores.ISO == "local-lvm" {
+		findings.Found("proxmox.datastores.iso", "name a storage with the content ISO image, such as local",
+			"local-lvm is a pool of LVM on an installed Proxmox VE, which takes no images")
+	}
+	for i, pool := range c.NodePools {
+		first := c.NodePools[0]
+		if pool.Bridge == first.Bridge && pool.VLAN != nil && first.VLAN != nil && *pool.VLAN != *first.VLAN {
+			findings.Found(ItemPath("nodePools", i)+".vlan", "give all pools on a bridge the same VLAN",
+				"%d is another network than %d of nodePools[0] on the same bridge, and all machines have addresses of network.nodeCIDR",
+				*pool.VLAN, *first.VLAN)
+		}
+	}
+	if bgp := c.Network.LoadBalancers.BGP; bgp != nil {
+		for i, peer := range bgp.Peers {
+			if peer.ASN != bgp.ASN && peer.Address.IsValid() && c.Network.NodeCIDR.IsValid() && !c.Network.NodeCIDR.Contains(peer.Address) {
+				findings.Found(ItemPath("network.loadBalancers.bgp.peers", i)+".address",
+					"write a router in network.nodeCIDR, or give the tree's CiliumBGPPeerConfig ebgpMultihop",
+					"%s is outside of network.nodeCIDR, and a session with another autonomous system reaches no farther than one hop", peer.Address)
+			}
+		}
+	}
+	c.adviseLocalMachines(findings)
 }

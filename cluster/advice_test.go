@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -41,6 +42,39 @@ func TestAdvice_WarnsOfTheRepositoryOfTheExamples(t *testing.T) {
 	assert.ErrorContains(t, infra.Advice(time.Now()), says)
 	infra.GitOps.URL = "https://github.com/owner/repository.git"
 	assert.NotContains(t, infra.Advice(time.Now()).Error(), "gitops.url")
+}
+
+func TestAdvice_WarnsOfPlacesWhereMachinesCannotWork(t *testing.T) {
+	for says, change := range map[string]func(*cluster.Cluster){
+		"proxmox.datastores.iso: local-lvm is a pool of LVM on an installed Proxmox VE, which takes no images": func(c *cluster.Cluster) {
+			c.Proxmox.Datastores.ISO = "local-lvm"
+		},
+		"nodePools[1].vlan: 12 is another network than 0 of nodePools[0] on the same bridge": func(c *cluster.Cluster) {
+			c.NodePools[1].VLAN = new(int)
+			*c.NodePools[1].VLAN = 12
+		},
+		"network.loadBalancers.bgp.peers[1].address: 10.25.12.1 is outside of network.nodeCIDR": func(c *cluster.Cluster) {
+			c.Network.LoadBalancers.BGP = &cluster.BGP{ASN: 64512, Peers: []cluster.BGPPeer{
+				{Address: netip.MustParseAddr("10.25.11.1"), ASN: 64513}, {Address: netip.MustParseAddr("10.25.12.1"), ASN: 64513},
+				{Address: netip.MustParseAddr("10.25.12.2"), ASN: 64512},
+			}}
+		},
+		"lifecycle.bootedSince: 2999-01-01T00:00:00Z is still to come, and `up` refuses it until then": func(c *cluster.Cluster) {
+			c.Lifecycle.BootedSince = "2999-01-01T00:00:00Z"
+		},
+		"storage.local: data is a user volume only of machines that take no ordinary pods": func(c *cluster.Cluster) {
+			c.Storage.Local = "data"
+			c.NodePools[0].DataDisks = append(c.NodePools[0].DataDisks, cluster.DataDisk{Name: "data", Use: cluster.DiskVolume})
+		},
+	} {
+		infra := clusters.Infra(t)
+		before := infra.Advice(time.Now())
+		assert.NotContains(t, before.Error(), says)
+		change(infra)
+		advice := infra.Advice(time.Now())
+		assert.ErrorContains(t, advice, says)
+		assert.Len(t, advice, len(before)+1)
+	}
 }
 
 func TestAdvice_IsSilencedByItsPathAndAPartOfItsText(t *testing.T) {

@@ -32,6 +32,18 @@ func (c storageCheck) localStorage() {
 	}
 }
 
+// adviseLocalMachines warns of volumes that no pod reaches, because none may run where they are.
+func (c *Cluster) adviseLocalMachines(findings *Findings) {
+	pods, local := c.PodMachines(), c.localMachines()
+	if c.Storage.Local == "" || len(local) == 0 || slices.ContainsFunc(local, func(m Machine) bool {
+		return slices.ContainsFunc(pods, func(other Machine) bool { return other.Name == m.Name })
+	}) {
+		return
+	}
+	findings.Found(localStoragePath, "give a pool that takes pods the user volume, or set kubernetes.allowSchedulingOnControlPlanes",
+		"%s is a user volume only of machines that take no ordinary pods", c.Storage.Local)
+}
+
 // userVolumes returns the names of all user volumes.
 func (c *Cluster) userVolumes() (names []string) {
 	for _, pool := range c.NodePools {
