@@ -86,8 +86,40 @@ func (c *Cluster) checkChecks(findings *Findings) {
 		if check.Objects.Kind == "Secret" && check.Objects.APIVersion == "v1" {
 			findings.Found(path+".objects.kind", "check what uses it, such as an ExternalSecret's status", "Secret cannot be checked")
 		}
+		check.Objects.checkKind(path+".objects", findings)
 		if check.Objects.Name != "" && check.Objects.Selector != "" {
 			findings.Found(path+".objects.selector", "remove one of both", "is not for an object with a name")
 		}
+	}
+}
+
+// builtIn are the kinds of the API groups that every cluster has and that get no new kinds, with whether they are in namespaces.
+var builtIn = map[string]map[string]bool{
+	"v1": {
+		"ConfigMap": true, "Endpoints": true, "Event": true, "LimitRange": true, "Namespace": false, "Node": false, "PersistentVolume": false,
+		"PersistentVolumeClaim": true, "Pod": true, "PodTemplate": true, "ReplicationController": true, "ResourceQuota": true, "Secret": true,
+		"Service": true, "ServiceAccount": true,
+	},
+	"apps/v1":  {"ControllerRevision": true, "DaemonSet": true, "Deployment": true, "ReplicaSet": true, "StatefulSet": true},
+	"batch/v1": {"CronJob": true, "Job": true},
+}
+
+// checkKind checks a kind of Kubernetes' own. Objects of a kind that does not exist are none, of which every check is true.
+func (o CheckedObjects) checkKind(path string, findings *Findings) {
+	kinds, known := builtIn[o.APIVersion]
+	if !known || o.Kind == "" {
+		return
+	}
+	inNamespace, is := kinds[o.Kind]
+	if !is {
+		remedy := OneOf(o.Kind, sorted(kinds))
+		for version, others := range builtIn {
+			if _, there := others[o.Kind]; there {
+				remedy = "write apiVersion: " + version
+			}
+		}
+		findings.Found(path+".kind", remedy, "%s is no kind of %s", o.Kind, o.APIVersion)
+	} else if !inNamespace && o.Namespace != "" {
+		findings.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
 	}
 }

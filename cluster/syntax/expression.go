@@ -25,6 +25,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("object", cel.DynType), cel.Variable("now", cel.TimestampType), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
 		ext.Strings(), ext.Lists(), ext.Sets(),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals()),
 	)
 })
 
