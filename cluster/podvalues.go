@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -24,16 +25,31 @@ var podTypes = map[string]reflect.Type{
 	"extraEnv":                  reflect.TypeFor[[]corev1.EnvVar](),
 	"extraVolumeMounts":         reflect.TypeFor[[]corev1.VolumeMount](),
 	"extraVolumes":              reflect.TypeFor[[]corev1.Volume](),
+	"imagePullPolicy":           reflect.TypeFor[corev1.PullPolicy](),
 	"livenessProbe":             reflect.TypeFor[corev1.Probe](),
 	"podSecurityContext":        reflect.TypeFor[corev1.PodSecurityContext](),
+	"pullPolicy":                reflect.TypeFor[corev1.PullPolicy](),
 	"readinessProbe":            reflect.TypeFor[corev1.Probe](),
 	"resources":                 reflect.TypeFor[corev1.ResourceRequirements](),
 	"securityContext":           reflect.TypeFor[corev1.SecurityContext](), // or that of the pod, which has keys beside these
+	"serviceType":               reflect.TypeFor[corev1.ServiceType](),
 	"startupProbe":              reflect.TypeFor[corev1.Probe](),
 	"strategy":                  reflect.TypeFor[appsv1.DeploymentStrategy](),
 	"tolerations":               reflect.TypeFor[[]corev1.Toleration](),
 	"topologySpreadConstraints": reflect.TypeFor[[]corev1.TopologySpreadConstraint](),
 	"updateStrategy":            reflect.TypeFor[appsv1.DeploymentStrategy](), // a DaemonSet's has the same keys
+}
+
+// choices are the texts that Kubernetes takes for a type.
+var choices = map[reflect.Type][]string{
+	reflect.TypeFor[appsv1.DeploymentStrategyType]():        {"OnDelete", "Recreate", "RollingUpdate"}, // the first is for a DaemonSet
+	reflect.TypeFor[corev1.NodeInclusionPolicy]():           {"Honor", "Ignore"},
+	reflect.TypeFor[corev1.NodeSelectorOperator]():          {"DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"},
+	reflect.TypeFor[corev1.PullPolicy]():                    {"Always", "IfNotPresent", "Never"},
+	reflect.TypeFor[corev1.SeccompProfileType]():            {"Localhost", "RuntimeDefault", "Unconfined"},
+	reflect.TypeFor[corev1.ServiceType]():                   {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"},
+	reflect.TypeFor[corev1.UnsatisfiableConstraintAction](): {"DoNotSchedule", "ScheduleAnyway"},
+	reflect.TypeFor[metav1.LabelSelectorOperator]():         {"DoesNotExist", "Exists", "In", "NotIn"},
 }
 
 // oneShape are the names that have no other shape in any chart.
@@ -81,7 +97,9 @@ func (p podValues) known(path, key string, value any) bool {
 	}
 	_, isMap := value.(map[string]any)
 	_, isList := value.([]any)
-	fits := has && (isList && kind.Kind() == reflect.Slice || isMap && kind.Kind() != reflect.Slice)
+	_, isText := value.(string)
+	fits := has && (isList && kind.Kind() == reflect.Slice || isText && kind.Kind() == reflect.String ||
+		isMap && kind.Kind() != reflect.Slice && kind.Kind() != reflect.String)
 	if !fits && !((isMap || isList) && slices.Contains(oneShape, key)) {
 		return false
 	}
@@ -122,6 +140,8 @@ func (p podValues) check(path, key string, value any, kind reflect.Type) {
 		}
 	case kind.Kind() == reflect.Struct:
 		p.object(path, given, kind)
+	case isText && text != "" && choices[kind] != nil && !slices.Contains(choices[kind], text):
+		p.Found(path, OneOf(text, choices[kind]), "%s is not known to Kubernetes", syntax.Shown(syntax.Form{}, text))
 	default:
 		p.scalar(path, value, kind.Kind())
 	}
@@ -142,6 +162,10 @@ func (p podValues) object(path string, given map[string]any, kind reflect.Type) 
 	switch kind {
 	case reflect.TypeFor[corev1.Toleration]():
 		p.toleration(path, given)
+	case reflect.TypeFor[corev1.TopologySpreadConstraint]():
+		if skew, is := given["maxSkew"].(float64); is && skew < 1 {
+			p.Found(path+".maxSkew", "write 1 or more", "%v is less than the least difference between two domains", skew)
+		}
 	case reflect.TypeFor[corev1.ResourceRequirements]():
 		p.requests(path, given)
 	}
