@@ -126,7 +126,8 @@ func (r *reader) checkSettings(stack *cluster.Cluster, all bool) (cluster.Proble
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		setting, is := known[key]
 		if all && !is && !r.used[key] {
-			if meant := cluster.Suggest(key, slices.Sorted(maps.Keys(known))); meant != "" && given[meant] == "" {
+			// A setting of the user's own is right, so only a slip of one or two letters is taken for another setting.
+			if meant := syntax.Nearest(key, slices.Sorted(maps.Keys(known)), min(2, len(key)/4)); meant != "" && given[meant] == "" {
 				findings.Found(at(key), "did you mean "+meant+"?", "is used by no manifest")
 			}
 		}

@@ -130,6 +130,7 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 		"": {
 			"DOMAIN": "infra.example.com", "ISSUER": "acme", "ACME_EMAIL": "ops@example.com", "DNS_SERVER": "10.25.11.2", "DNS": "rfc2136",
 			"METRICS_SIZE": "20Gi", "LOGS_RETENTION": "2w", "ETCD_BACKUP_SCHEDULE": "@daily", "OF_ONES_OWN": "anything",
+			"ALERT_EMAIL": "ops@example.com", "DB_SECRET_NAME": "db", // like ACME_EMAIL and DNS_KEY_NAME, which are others
 		},
 		"gitops.settings.DOMAIN: Infra has another form than the manifests take; write it like infra.example.com": {"DOMAIN": "Infra"},
 		"gitops.settings.ISSUER: letsencrypt is not known; write one of own-ca, acme, acme-cloudflare":            {"ISSUER": "letsencrypt"},
