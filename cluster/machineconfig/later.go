@@ -35,7 +35,7 @@ func parsedLater(document map[string]any) error {
 	kind, _ := document["kind"].(string)
 	keys, later := ParsedLater[kind]
 	if later && keys == nil {
-		return &refusal{"has a " + kind + ", which the Talos plugin does not know", laterRemedy}
+		return &refusal{"has the document " + kind + ", which the Talos plugin does not know", laterRemedy}
 	}
 	for _, key := range keys {
 		if has(document, key) {

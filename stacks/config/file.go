@@ -139,6 +139,14 @@ func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
 		if !strings.Contains(key, ":") {
 			full = Namespace + ":" + key // Pulumi adds the namespace
 		}
+		if below, is := config.get(key).(*object); is && key == Namespace { // its keys are read all the same, so that they are not missing
+			p.Include(cluster.NewProblem(key, "write each key below it as "+Namespace+":KEY, such as "+Namespace+":cluster, directly below config",
+				"holds keys, and is none itself"))
+			for _, one := range below.keys {
+				values[Namespace+":"+one] = Value{Tree: below.get(one), Secret: holdsEncrypted(below.get(one))}
+			}
+			continue
+		}
 		path := strings.TrimPrefix(full, Namespace+":")
 		if _, known := values[full]; known {
 			p.Include(cluster.NewProblem(path, "keep one", "is given twice, with its namespace and without"))

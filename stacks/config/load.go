@@ -189,7 +189,7 @@ func (d *decoder) loadSection(name string, value Value, below *object, into refl
 	switch {
 	case value.Secret:
 		// Its values would be secret wherever they are used, even in names and previews.
-		d.Unreadable(name, "write it in plain text", "is encrypted, or a part of it is, and holds no secret")
+		d.refuseEncrypted(name, value.Tree)
 		return
 	case value.Tree == nil, value.Tree == "":
 		d.Unreadable(name, "give it a value, or remove the key", "has no value")
@@ -203,6 +203,39 @@ func (d *decoder) loadSection(name string, value Value, below *object, into refl
 		tree = own.over(below)
 	}
 	d.decode(name, tree, into)
+}
+
+// refuseEncrypted reports that a section is encrypted, or a part of it. Where the file says which part, the problem is there.
+func (d *decoder) refuseEncrypted(section string, tree any) {
+	path, key := encryptedIn(section, tree)
+	remedy := "remove it, or write it in plain text if it is no secret: each secret has a key of its own, see docs/configuration.md"
+	if slices.Contains(secretKeys, key) {
+		remedy = fmt.Sprintf("remove it here, and set it with: pulumi config set --secret %s:%s", Namespace, key)
+	}
+	d.Discard(section)
+	d.Add(path, remedy, "is encrypted, and "+section+" holds no secrets")
+}
+
+// encryptedIn returns the path of the first encrypted part of a section, and its key; those of the section if it is not known.
+func encryptedIn(path string, tree any) (at, key string) {
+	switch tree := tree.(type) {
+	case *object:
+		if _, is := ciphertext(tree); is {
+			return path, path[strings.LastIndex(path, ".")+1:]
+		}
+		for _, key := range tree.keys {
+			if below := tree.get(key); holdsEncrypted(below) {
+				return encryptedIn(cluster.KeyPath(path, key), below)
+			}
+		}
+	case []item:
+		for i, one := range tree {
+			if holdsEncrypted(one.value) {
+				return encryptedIn(cluster.ItemPath(path, i), one.value)
+			}
+		}
+	}
+	return path, path
 }
 
 func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.Value) {

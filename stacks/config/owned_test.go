@@ -61,7 +61,7 @@ func TestOwned_ReportsEachFaultOnceWithItsPlace(t *testing.T) {
 			file + "cert-manager.yaml: spec.values.crds.enabled: is a value of the chart that Slipway sets; remove it"},
 		"values of Slipway in Cilium": {owned, changed(t, "cilium", "  valuesFrom:", "  values: {routingMode: native}\n  valuesFrom:"),
 			file + "cilium.yaml: spec.values.routingMode: is a value of the chart that Slipway sets; " +
-				"remove it, or use the key of cilium that it belongs to"},
+				"remove it; where a key of cilium sets it, use that"},
 		"wrong version": {owned, changed(t, "coredns", "version: 1.46.2", "version: latest"),
 			file + "coredns.yaml: spec.chart.spec.version: latest is no single version"},
 		"suspended": {owned, changed(t, "cilium", "  valuesFrom:", "  suspend: true\n  valuesFrom:"),

@@ -35,8 +35,13 @@ func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
 		var err error
 		switch others[i], err = loadPeer(tree, other.Stack); {
 		case errors.Is(err, fs.ErrNotExist):
-			findings.Found(other.Path, "write Pulumi."+other.Stack+".yaml, or name another stack",
-				"%s has no stack file beside this one", other.Stack)
+			remedy := "write Pulumi." + other.Stack + ".yaml, or name another stack"
+			stacks, _ := Stacks(tree)
+			stacks = slices.DeleteFunc(stacks, func(stack string) bool { return stack == c.Stack })
+			if meant := cluster.Suggest(other.Stack, stacks); meant != "" {
+				remedy = "did you mean " + meant + "?"
+			}
+			findings.Found(other.Path, remedy, "%s has no stack file beside this one", other.Stack)
 		case err != nil:
 			findings.Found(other.Path, "see all of them with: make config-check STACK="+other.Stack,
 				"%s has a stack file with problems: %v", other.Stack, first(err))

@@ -77,10 +77,31 @@ var unknownAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$
 func withoutContent(err error, text []byte) error {
 	match := unknownAnchor.FindStringSubmatch(err.Error())
 	if match == nil {
-		return err
+		return unreadable(err, text)
 	}
 	return fmt.Errorf("line %d: refers to an anchor that the file does not have; put text that begins with * in quotes",
 		aliasLine(text, match[1], err.Error()))
+}
+
+var (
+	conflictMark = regexp.MustCompile(`^(<<<<<<< |=======$|>>>>>>> )`)
+	leadingTab   = regexp.MustCompile(`^ *\t`)
+)
+
+// unreadable returns why the parser reads nothing of a text. The parser's line is where it gives up, which may come after the fault.
+func unreadable(err error, text []byte) error {
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		switch line = strings.TrimRight(line, "\r\n"); {
+		case conflictMark.MatchString(line):
+			return fmt.Errorf("line %d: is a mark of a conflict in Git; resolve it", number)
+		case leadingTab.MatchString(line):
+			return fmt.Errorf("line %d: begins with a tab; write spaces", number)
+		}
+	}
+	return fmt.Errorf("%s; look there and above for a wrong indentation, and for a quote or a bracket that is not closed",
+		strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
 // aliasLine returns the line of the alias that the parser fails at, which its error does not tell. It is the first line with such

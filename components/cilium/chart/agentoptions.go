@@ -33,7 +33,7 @@ var OwnOptions = map[string]string{
 func checkOptions(findings *cluster.Findings, path string, given, own map[string]any) {
 	option := func(at, name string) {
 		if value, known := OwnOptions[name]; known && has(own, value) {
-			findings.Found(at, "remove it, or use the key of cilium that it belongs to", "%s is an option that Slipway sets by the value %s",
+			findings.Found(at, "remove it; where a key of cilium sets it, use that", "%s is an option that Slipway sets by the value %s",
 				name, value)
 		}
 	}

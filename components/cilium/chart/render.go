@@ -89,7 +89,7 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 		own = place(tree, values.Documents(NoDocument))
 	}
 	for _, key := range c.Cilium.Values.Conflicts(own) {
-		findings.Found(cluster.KeyPath(path, key), "remove it, or use the key of cilium that it belongs to", cluster.OwnedValue)
+		findings.Found(cluster.KeyPath(path, key), "remove it; where a key of cilium sets it, use that", cluster.OwnedValue)
 	}
 	given, err := c.Cilium.Values.Tree()
 	if err != nil {

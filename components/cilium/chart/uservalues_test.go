@@ -36,7 +36,7 @@ func TestUserValues_AreRenderedBesideSlipwaysOwn(t *testing.T) {
 }
 
 func TestUserValues_MustNotTouchWhatSlipwaySets(t *testing.T) {
-	const remedy = "; remove it, or use the key of cilium that it belongs to"
+	const remedy = "; remove it; where a key of cilium sets it, use that"
 	assert.Equal(t, []string{
 		"cilium.values.hubble.tls.server.key: is a value of the chart that Slipway sets" + remedy,
 		"cilium.values.ipam.mode: is a value of the chart that Slipway sets" + remedy,
