@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -38,6 +39,9 @@ func (e *Engine) forbids(ctx context.Context, c Change) (missing string, err err
 			return "", nil
 		}
 	}
+	if left := e.readmit(ctx, c.Node); left != "" {
+		missing += "; " + left
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.taking) > 0 {
@@ -45,6 +49,30 @@ func (e *Engine) forbids(ctx context.Context, c Change) (missing string, err err
 		return "", errOvertaken
 	}
 	return missing, nil
+}
+
+// readmit uncordons the nodes that an earlier run has left cordoned, once they are healthy, the one that waits included: what was evicted
+// from them may be what a check misses, and a pod that must run there, such as a monitor of Ceph, has no other place. It returns which nodes
+// stay cordoned, and why; "" if none does.
+func (e *Engine) readmit(ctx context.Context, waits Node) string {
+	nodes, err := e.Cluster.Nodes(ctx)
+	if err != nil {
+		return "the Kubernetes API does not answer: " + err.Error()
+	}
+	own := slices.Clone(e.Nodes)
+	if !slices.ContainsFunc(own, func(node Node) bool { return node.Name == waits.Name }) { // it is being removed
+		own = append(own, waits)
+	}
+	var reasons []string
+	for _, node := range own {
+		if at := nodes[node.Name]; !at.Ours || !at.Unschedulable || e.inTurn(node) {
+			continue
+		}
+		if problem := e.left(ctx, node); problem != "" {
+			reasons = append(reasons, node.Name+": "+problem)
+		}
+	}
+	return list(reasons)
 }
 
 // sickItself reports whether a node does not answer, or says that it is not well.

@@ -101,6 +101,31 @@ func TestChecks_OneThatFailsDuringAnotherTurnIsAwaitedAsLongAsThatLasts(t *testi
 	})
 }
 
+// A killed run has evicted a monitor of Ceph. It runs on its own node only, which nothing uncordons but a turn: that of the node itself, or
+// of another one that comes before it.
+func TestChecks_WhatAKilledRunHasEvictedReturnsBeforeTheNextTurn(t *testing.T) {
+	for _, name := range []string{"worker-1", "cp-1", "worker-2"} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(2)
+			require.NoError(t, f.Cordon(t.Context(), "worker-1"))
+			e := f.checked(t, nodes, func() bool { return f.nodes["worker-1"].Unschedulable })
+			require.NoError(t, e.Take(t.Context(), f.change(nodes, name)))
+			assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1", "cordon " + name, "reboot " + name, "uncordon " + name}, f.log)
+		})
+	}
+}
+
+func TestChecks_ASickNodeThatAKilledRunHasLeftCordonedIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		require.NoError(t, f.Cordon(t.Context(), "worker-1"))
+		f.machines["worker-1"].Stage = "booting"
+		err := f.checked(t, nodes, func() bool { return f.nodes["worker-1"].Unschedulable }).Take(t.Context(), f.change(nodes, "cp-1"))
+		require.ErrorContains(t, err, "not so: the databases have a primary; worker-1: an earlier run has left it cordoned, and ")
+		assert.Equal(t, []string{"cordon worker-1"}, f.log)
+	})
+}
+
 func TestChecks_NoNodeIsRemovedWhileOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(2)
