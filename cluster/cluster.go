@@ -90,6 +90,7 @@ func (c *Cluster) check(findings *Findings) {
 	c.checkRoles(findings)
 	c.checkPlacement(findings)
 	c.checkTalos(findings)
+	c.checkMetricsServer(findings)
 	c.Lifecycle.check(c.GitOps, findings)
 	c.checkSkip(findings)
 	snapshotBucketCheck{findings, c}.snapshotBucket()

@@ -54,7 +54,7 @@ var Settings = slices.Concat([]Setting{
 			}
 			return asJSON(c.bgpPeers())
 		}},
-}, storageSettings, localSettings, backupSettings)
+}, metricsServerSettings, storageSettings, localSettings, backupSettings)
 
 // textOf returns an address as text, "" if it is not set.
 func textOf(address netip.Addr) string {

@@ -2,6 +2,8 @@ package machineconfig
 
 import (
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // owned are the parts of the configuration that belong to Slipway as a whole, by the key of the stack that declares them: no patch may
@@ -86,6 +88,8 @@ var declared = map[string]string{
 	"machine.registries.mirrors":    "talos.registryMirrors",
 	"machine.sysctls":               "talos.sysctls",
 	"UserVolumeConfig *.encryption": "talos.diskEncryption",
+
+	"machine.kubelet.extraArgs." + cluster.ServingFlag: "kubernetes.metricsServer",
 }
 
 const removeIt = "remove it"

@@ -118,7 +118,7 @@ func (c model) kubelet(n cluster.Machine) *v1alpha1.KubeletConfig {
 	}
 	return &v1alpha1.KubeletConfig{
 		KubeletNodeIP:      &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: c.nodeIPs(n)},
-		KubeletExtraArgs:   arguments(c.Talos.Kubelet.ExtraArgs),
+		KubeletExtraArgs:   arguments(c.KubeletArgs()),
 		KubeletExtraConfig: v1alpha1.Unstructured{Object: settings},
 	}
 }

@@ -51,6 +51,8 @@ var pins = []pin{
 	{"talos-backup", "", `image: ghcr\.io/siderolabs/talos-backup:v(\S+)`, "a stand-in", "–"},
 	{"local-path-provisioner", "", `image: docker\.io/rancher/local-path-provisioner:v(\S+)`, "–", "–"},
 	{"BusyBox, its helper", "", `image: docker\.io/library/busybox:(\S+)`, "–", "–"},
+	{"metrics-server", "", `tag: v(\S+)`, "–", "`tests/tree`: chart, values and objects"},
+	{"kubelet-serving-cert-approver", "", `image: ghcr\.io/alex1989hu/kubelet-serving-cert-approver:(\S+)`, "–", "–"},
 	{"Pulumi's SDK and CLI", "github.com/pulumi/pulumi/sdk/v3", "", same, "–"},
 	{"Proxmox plugin", "github.com/muhlba91/pulumi-proxmoxve/sdk/v7", "",
 		"bpg 0.111.1, and 0.66.0 in `make brackets`; the plugin has 0.95.0", "`tests/plugins`: both schemas, field by field"},

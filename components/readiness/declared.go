@@ -28,6 +28,7 @@ func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *Readiness
 		Services: c.Talos.ExtensionServices(),
 		Verifies: map[string]pulumi.Input{"machines": pulumi.String(machinesOf(c))},
 		Timeout:  c.Readiness.Timeout.Duration,
+		Approve:  c.Kubernetes.MetricsServer,
 	}
 	if c.Lifecycle.Snapshots.Scheduled {
 		args.Backup = &gate.Backup{Bucket: bucket.OfSnapshots(c)}

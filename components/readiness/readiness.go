@@ -42,6 +42,7 @@ type ReadinessGateArgs struct {
 	Machines    []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
 	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
 	Timeout     time.Duration           // longest wait for all checks together; required
+	Approve     bool                    // approves the certificates that the kubelets of Nodes and Others ask for; false by default
 }
 
 // ReadinessGate is a component whose probe succeeds only if the cluster is healthy.
@@ -57,7 +58,8 @@ type ReadinessGate struct {
 }
 
 // NewReadinessGate registers the gate. Its probe runs on create, and again when the nodes, the credentials or anything in Verifies
-// or Secrets changes, or a machine is replaced; never in a preview. It changes nothing in the cluster.
+// or Secrets changes, or a machine is replaced; never in a preview. It changes nothing in the cluster, unless
+// Approve is set.
 func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
 	g := &ReadinessGate{}
 	if err := component.Register(ctx, typeReadinessGate, name, args.validate(), nil, g, opts...); err != nil {
@@ -143,7 +145,7 @@ func (a *ReadinessGateArgs) public() pulumi.StringOutput {
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
 	encode := func(kubeconfig, talosconfig, image string) (string, error) {
 		spec := a.installed(image)
-		spec.Kubeconfig, spec.Talosconfig = kubeconfig, talosconfig
+		spec.Kubeconfig, spec.Talosconfig, spec.Approve = kubeconfig, talosconfig, a.Approve
 		return probe.Encode(spec)
 	}
 	encoded := pulumix.Apply3Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), a.installer(), encode)

@@ -190,7 +190,7 @@ func TestReadinessGate_PublishesItsSpecWithoutCredentials(t *testing.T) {
 	args.Network = &gate.Network{
 		PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")},
 	}
-	args.Services = []string{"ext-qemu-guest-agent"}
+	args.Services, args.Approve = []string{"ext-qemu-guest-agent"}, true
 	require.NoError(t, up(t, e, args, func(info *pulumi.RunInfo) { info.DryRun = true }))
 	text := e.registered["reader"].Inputs["spec"]
 	require.True(t, text.IsString(), "it is known in a preview and not secret: %v", text)
@@ -199,8 +199,9 @@ func TestReadinessGate_PublishesItsSpecWithoutCredentials(t *testing.T) {
 	public, full := new(gate.Spec), new(gate.Spec)
 	require.NoError(t, probe.Decode(strings.NewReader(text.StringValue()), public))
 	require.NoError(t, probe.Decode(strings.NewReader(e.registered["gate-probe"].Inputs["stdin"].SecretValue().Element.StringValue()), full))
-	full.Kubeconfig, full.Talosconfig = "", ""
-	assert.Equal(t, full, public)
+	assert.True(t, full.Approve)
+	full.Kubeconfig, full.Talosconfig, full.Approve = "", "", false
+	assert.Equal(t, full, public, "by hand, the gate changes nothing")
 	assert.Equal(t, args.Others, public.Others)
 	assert.Equal(t, args.Services, public.Services)
 }

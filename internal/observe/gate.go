@@ -20,8 +20,8 @@ var (
 	ciliumNodesKind  = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
 )
 
-// Gate reads what the checks of package gate judge. It changes nothing: it lists and watches objects, uses read-only calls of Talos, and
-// runs two commands in Cilium's agents that print a status.
+// Gate reads what the checks of package gate judge. It lists and watches objects, uses read-only calls of Talos, and runs two commands in
+// Cilium's agents that print a status. It changes nothing, unless the spec says Approve: then it approves certificates of kubelets.
 type Gate struct {
 	*observer[gate.Spec, gate.Cluster]
 	askers
@@ -61,6 +61,9 @@ func (g *Gate) Watch(ctx context.Context) {
 	}
 	if g.spec.Backup != nil {
 		g.watchBackup(w)
+	}
+	if g.spec.Approve {
+		w.Go(func() { g.approve(ctx) })
 	}
 	watchOwn(w, g.spec.Checks, func(c *gate.Cluster) *own.Seen { return &c.Own })
 	for _, one := range g.askers {

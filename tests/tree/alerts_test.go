@@ -11,7 +11,7 @@ import (
 func TestAlerts_AreAboutEachObjectOfFlux(t *testing.T) {
 	trees := clusters(t)
 	for _, stack := range stacks(t) {
-		layers, reported, looked := trees[stack.Stack+" with Cloudflare and alerts"], map[string]bool{}, 0
+		layers, reported, looked := trees[stack.Stack+withMetrics], map[string]bool{}, 0
 		alert := named(t, layers, "Alert", "flux")
 		for _, source := range alert.List("spec", "eventSources") {
 			assert.Equal(t, "*", source["name"])

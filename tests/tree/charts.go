@@ -21,6 +21,7 @@ import (
 var chartSources = map[string]struct{ pinnedIn, module, folder string }{
 	"descheduler":      {"descheduler-chart", "sigs.k8s.io/descheduler", "charts/descheduler"},
 	"external-dns":     {"external-dns-chart", "sigs.k8s.io/external-dns", "charts/external-dns"},
+	"metrics-server":   {"../../tests/tree/sources", "sigs.k8s.io/metrics-server", "charts/metrics-server"},
 	"rook-ceph":        {"rook-crds", "github.com/rook/rook", "deploy/charts/rook-ceph"},
 	"ceph-csi-drivers": {"rook-crds", cephCSIModule, "deploy/charts/ceph-csi-drivers"},
 }

@@ -73,9 +73,9 @@ func TestTree_AsDeclaredComesUpWithoutHands(t *testing.T) {
 			assert.Equal(t, []string{"database: Cluster database/database is not Ready without its volumes"}, waiting(t, layers), cluster)
 		case strings.HasSuffix(cluster, " with bgp, acme and dns"):
 			assert.Len(t, waiting(t, layers), 4, "%s: the issuer, the key of the name server in two layers, and those of the bucket", cluster)
-		case strings.HasSuffix(cluster, " with Cloudflare and alerts"):
+		case strings.HasSuffix(cluster, withMetrics):
 			assert.Len(t, waiting(t, layers), 4, "%s: the issuer, the token in two layers, and the address of alerts", cluster)
-		case strings.HasSuffix(cluster, " with keys in Git"), strings.HasSuffix(cluster, " with Cloudflare and alerts, keys in Git"):
+		case strings.HasSuffix(cluster, " with keys in Git"), strings.HasSuffix(cluster, withMetrics+", keys in Git"):
 			assert.Len(t, waiting(t, layers), 1, "%s: the issuer", cluster)
 		default:
 			assert.Empty(t, waiting(t, layers), cluster)

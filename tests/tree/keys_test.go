@@ -28,7 +28,7 @@ func TestKeys_InGitTheTreeHasNoObjectOf1Password(t *testing.T) {
 	trees := clusters(t)
 	for _, stack := range stacks(t) {
 		looked := 0
-		for _, name := range []string{" with keys in Git", " with Cloudflare and alerts, keys in Git", " with keys in Git, and none is needed"} {
+		for _, name := range []string{" with keys in Git", withMetrics + ", keys in Git", " with keys in Git, and none is needed"} {
 			for layer, folder := range keyFolders(trees[stack.Stack+name]) {
 				if layer == "storage-monitors" {
 					continue // storage.vault decides on it
@@ -66,7 +66,7 @@ func TestKeys_WithTheLineOfTheGuideEachKustomizationDecrypts(t *testing.T) {
 
 func TestKeys_ExternalDNSFindsTheZoneAtCloudflareByItsId(t *testing.T) {
 	for _, stack := range stacks(t) {
-		release := named(t, clusters(t)[stack.Stack+" with Cloudflare and alerts"], "HelmRelease", "external-dns")
+		release := named(t, clusters(t)[stack.Stack+withMetrics], "HelmRelease", "external-dns")
 		objects, original, err := Render(release)
 		require.NoError(t, err)
 		require.True(t, original)

@@ -87,6 +87,19 @@ func (r *reader) checkNeeds(stack *cluster.Cluster) cluster.Problems {
 	return findings.All()
 }
 
+// checkApprover returns advice if kubelets ask for certificates that nothing approves once `up` has ended: renewed ones, and those of a
+// changed address. Without a certificate, a kubelet serves no logs.
+func (r *reader) checkApprover(stack *cluster.Cluster) cluster.Problems {
+	var findings cluster.Findings
+	if stack.Kubernetes.MetricsServer && !slices.ContainsFunc(r.declared, func(d declared) bool {
+		return d.Kind == "Deployment" && d.Metadata.Name == cluster.CertificateApprover
+	}) {
+		findings.Found("kubernetes.metricsServer", "add the folder kubernetes/infrastructure/scheduling of this release, or remove it",
+			"true, and no manifest below gitops.path has the Deployment %s", cluster.CertificateApprover)
+	}
+	return findings.All()
+}
+
 // brings reports whether a manifest installs a component: by a HelmRelease, which may leave out CRDs, or with its CRDs.
 func (r *reader) brings(one component) bool {
 	return slices.ContainsFunc(r.declared, func(d declared) bool {

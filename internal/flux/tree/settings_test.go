@@ -275,6 +275,25 @@ func TestCheckStack_WarnsOfLocalStorageThatTheTreeDoesNotMake(t *testing.T) {
 	assert.Empty(t, advice)
 }
 
+func TestCheckStack_WarnsOfCertificatesThatNothingApproves(t *testing.T) {
+	const manifest = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + cluster.CertificateApprover + ", namespace: a}\n"
+	stack := given(t, nil)
+	for _, on := range []bool{true, false} {
+		stack.Kubernetes.MetricsServer = on
+		advice, _, err := CheckStack(withTree(t, "kind: ConfigMap\n"), stack)
+		require.NoError(t, err)
+		if !on {
+			assert.Empty(t, advice)
+			continue
+		}
+		assert.EqualError(t, advice, "kubernetes.metricsServer: true, and no manifest below gitops.path has the Deployment "+
+			"kubelet-serving-cert-approver; add the folder kubernetes/infrastructure/scheduling of this release, or remove it")
+		advice, _, err = CheckStack(withTree(t, manifest), stack)
+		require.NoError(t, err)
+		assert.Empty(t, advice)
+	}
+}
+
 // The tree of this repository makes the class that the stack file names, in both of its folders, and no other one.
 func TestCheckStack_KnowsTheLocalClassOfTheTree(t *testing.T) {
 	for _, role := range []cluster.StorageRole{cluster.StorageNone, cluster.StorageProvider} {

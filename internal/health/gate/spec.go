@@ -25,6 +25,9 @@ type Spec struct {
 	Cilium      *Cilium   `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
 	Backup      *Backup   `json:"backup,omitempty"`      // nil: no snapshots of etcd are scheduled
 
+	// Approve approves the requests of all these nodes' kubelets for certificates. Only `up` sets it: by hand, the gate changes nothing.
+	Approve bool `json:"approve,omitempty"`
+
 	Checks []cluster.Check `json:"checks,omitempty"` // that the stack file declares; what does not exist yet fails none
 }
 
