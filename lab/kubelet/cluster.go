@@ -4,8 +4,8 @@
 //
 // A node becomes Ready with its first ready Cilium agent, and its network configuration then stays. Without a ready
 // agent, only pods on the host network start. Not modelled: startup and liveness probes, resource limits and eviction,
-// attach, port-forward, certificates by CSR, and, except in pods of workload.Registry.Images, images, container file
-// systems, network namespaces and volumes other than whether their Secret or ConfigMap exists.
+// attach, port-forward, and, except in pods of workload.Registry.Images, images, container file systems, network
+// namespaces and volumes other than whether their Secret or ConfigMap exists.
 package kubelet
 
 import (

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/certificate"
 
 	"github.com/slipway-platform/slipway/lab/workload"
 )
@@ -44,6 +45,8 @@ type NodeOptions struct {
 	MemoryMiB         int    // 0: 8192
 	EphemeralBytes    uint64 // of the file system that holds pods, logs and images; 0: 18 GiB
 	MaxPods           int    // 0: 110
+	// AsksForCertificate is the kubelet's serverTLSBootstrap: its API has a certificate of the cluster's CA, once somebody has approved it.
+	AsksForCertificate bool
 	// Disks, if not nil, returns the links in /dev/disk/by-id of the machine's disks.
 	Disks func() []string
 	// StaticPods returns the control plane's pods as they are now; nil: all components run in the kubelet's version. See StaticPodsChanged.
@@ -85,6 +88,8 @@ type Kubelet struct {
 	changes chan struct{}        // the Node object has changed
 	statics chan struct{}        // the static pods have changed
 	own     kubernetes.Interface // with the kubelet's credentials
+	// certificates asks for the certificate of the kubelet's API; nil: it has signed that itself.
+	certificates certificate.Manager
 	// cordoned means that Talos wants the node to be unschedulable.
 	cordoned atomic.Bool
 	// shutting means that the machine stops: no container is started any more.
@@ -116,7 +121,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	if k.own, err = c.nodeClient(o.Name, o.AcceptedCAs); err != nil {
 		return nil, err
 	}
-	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name)
+	tlsConfig, err := k.serving()
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +150,9 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 func (k *Kubelet) run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), k.c.synced...) || !k.register(ctx) {
 		return
+	}
+	if k.certificates != nil {
+		k.certificates.Start()
 	}
 	k.work.Go(func() { k.keepLease(ctx) })
 	k.work.Go(func() { k.keepMetadata(ctx) })
@@ -185,6 +193,9 @@ func (k *Kubelet) stop() {
 	k.stopped = true
 	k.mu.Unlock()
 	k.cancel()
+	if k.certificates != nil {
+		k.certificates.Stop()
+	}
 	_ = k.server.Close()
 	k.work.Wait()
 }

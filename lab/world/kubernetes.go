@@ -111,8 +111,8 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 		Name: o.Node, Addresses: o.Addresses, AcceptedCAs: authority.Accepted(o.Config.Cluster()), ControlPlane: o.IsControlPlane,
 		RegisterTaints: taints(o.RegisterTaints), Labels: o.Labels, Annotations: o.Annotations, Taints: taints(o.Taints),
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
-		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Disks: o.Disks,
-		Log: o.Log, TalosLog: o.TalosLog, Images: o.Images, StaticPods: statics,
+		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), AsksForCertificate: asksForCertificate(o),
+		Disks: o.Disks, Log: o.Log, TalosLog: o.TalosLog, Images: o.Images, StaticPods: statics,
 		NodeChanged: func(n *corev1.Node) { o.NodeStatus(nodeStatus(n)) },
 	})
 }
@@ -155,6 +155,16 @@ func maxPods(o talos.KubeletConfig) int {
 		return n
 	}
 	return o.MaxPods
+}
+
+// asksForCertificate reports whether the kubelet asks the cluster's CA for the certificate of its API; a flag overrides its configuration
+// file.
+func asksForCertificate(o talos.KubeletConfig) bool {
+	if flag, err := strconv.ParseBool(o.ExtraArgs["rotate-server-certificates"]); err == nil {
+		return flag
+	}
+	inFile, _ := o.Config.Machine().Kubelet().ExtraConfig()["serverTLSBootstrap"].(bool)
+	return inFile
 }
 
 func (k *kubernetes) close() {
