@@ -76,9 +76,9 @@ func (r *registrar) upgrade(
 	}, r.Component)
 }
 
-// begunUpgrade registers a resource that stores which versions an upgrade is begun to, whether it succeeds or not. Its id changes with them,
-// so that the upgrade runs again when the former versions are declared after it has failed. Otherwise they would differ in nothing from what
-// the state has of the last upgrade that succeeded, and the nodes that have the new versions already would keep them, unseen.
+// begunUpgrade registers a resource that stores which versions an upgrade is begun to, whether it succeeds or not. Its id changes with
+// them, so that the upgrade runs again when the former versions are declared after it has failed. Otherwise they would differ in nothing
+// from what the state has of the last upgrade that succeeded, and the nodes that have the new versions already would keep them, unseen.
 func (r *registrar) begunUpgrade(ctx *pulumi.Context, schematic pulumi.StringOutput) (*pulumi.Stash, error) {
 	return pulumi.NewStash(ctx, r.NameOf("upgrade", "begun"), &pulumi.StashArgs{Input: pulumi.StringMap{
 		"talos": pulumi.String(r.Talos.Version), "extensions": schematic, "kubernetes": pulumi.String(r.Kubernetes.Version),

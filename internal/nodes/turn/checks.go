@@ -52,8 +52,8 @@ func (e *Engine) forbids(ctx context.Context, c Change) (missing string, err err
 }
 
 // readmit uncordons the nodes that an earlier run has left cordoned, once they are healthy, the one that waits included: what was evicted
-// from them may be what a check misses, and a pod that must run there, such as a monitor of Ceph, has no other place. It returns which nodes
-// stay cordoned, and why; "" if none does.
+// from them may be what a check misses, and a pod that runs on that node only, such as a monitor of Ceph, has no other place. It returns
+// which nodes stay cordoned, and why; "" if none does.
 func (e *Engine) readmit(ctx context.Context, waits Node) string {
 	nodes, err := e.Cluster.Nodes(ctx)
 	if err != nil {
