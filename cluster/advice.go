@@ -59,7 +59,7 @@ func (c *Cluster) adviseMachines(findings *Findings) {
 		for i, peer := range bgp.Peers {
 			if peer.ASN != bgp.ASN && peer.Address.IsValid() && c.Network.NodeCIDR.IsValid() && !c.Network.NodeCIDR.Contains(peer.Address) {
 				findings.Found(ItemPath("network.loadBalancers.bgp.peers", i)+".address",
-					"write a router in network.nodeCIDR, or give the tree's CiliumBGPPeerConfig ebgpMultihop",
+					"write a router in network.nodeCIDR, or give the tree's CiliumBGPPeerConfig ebgpMultihop, and accept this",
 					"%s is outside of network.nodeCIDR, and a session with another autonomous system reaches no farther than one hop", peer.Address)
 			}
 		}

@@ -219,25 +219,41 @@ func (c comparison) disjoint() {
 	}
 }
 
-// infrastructure checks that the routers and servers that this cluster needs before it exists are no machine, VIP or network of the other.
-// They may be in the pool of its Services.
+// infrastructure checks that the routers and the Proxmox endpoint, which exist before both clusters, are no machine, VIP or network of the
+// other. They may be in the pool of its Services. Of two clusters in a mesh, the other servers that the own one needs before it exists may be
+// anything of the other one but its pods and Services, whose addresses nobody outside reaches.
 func (c comparison) infrastructure() {
-	needed := c.own.servers()
+	var needed []server
 	if bgp := c.own.Network.LoadBalancers.BGP; bgp != nil {
 		for i, peer := range bgp.Peers {
 			needed = append(needed, server{ItemPath("network.loadBalancers.bgp.peers", i) + ".address", peer.Address.String()})
 		}
 	}
+	for _, one := range c.own.servers() {
+		if one.path == "proxmox.endpoint" {
+			needed = append(needed, one)
+		} else if c.own.inMesh() && c.other.inMesh() {
+			c.notOf(one, c.other.insideAddress)
+		}
+	}
 	for _, one := range needed {
-		address, err := netip.ParseAddr(one.host)
-		if err != nil { // a name, or an address that is missing
-			continue
-		}
-		what := c.other.OwnAddress(address)
-		pooled := slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(address) })
-		if what != "" && !pooled {
-			c.taken(one.path, "write another address", "%s is %s of %s", address, what, c.theOther())
-		}
+		c.notOf(one, func(address netip.Addr) string {
+			if slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(address) }) {
+				return ""
+			}
+			return c.other.OwnAddress(address)
+		})
+	}
+}
+
+// notOf checks that a server that is written as an address is no part of the other cluster, of which has says what has an address.
+func (c comparison) notOf(one server, has func(netip.Addr) string) {
+	address, err := netip.ParseAddr(one.host)
+	if err != nil {
+		return
+	}
+	if what := has(address); what != "" {
+		c.taken(one.path, "write another address", "%s is %s of %s", address, what, c.theOther())
 	}
 }
 

@@ -55,6 +55,7 @@ func TestMeet_RefusesPeersThatCannotFormAMesh(t *testing.T) {
 	} {
 		infra := clusters.Infra(t)
 		infra.Mesh.Peers = []string{"apps"}
+		infra.GitOps.URL = "https://10.25.12.21:30443/platform.git" // on a machine of apps, by a NodePort
 		if strings.HasPrefix(want, "network.nameservers") {
 			infra.Network.Nameservers = []netip.Addr{netip.MustParseAddr("10.246.0.53")}
 		}

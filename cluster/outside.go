@@ -148,12 +148,10 @@ func (c *Cluster) OwnAddress(address netip.Addr) string {
 	if address == c.Network.VIP {
 		return "network.vip"
 	}
+	if inside := c.insideAddress(address); inside != "" {
+		return inside
+	}
 	for _, f := range c.Network.families() {
-		for _, one := range f.networks()[1:] { // the machines' network has other hosts, too
-			if one.network.IsValid() && one.network.Contains(address) {
-				return fmt.Sprintf("in %s %s", one.path, one.network)
-			}
-		}
 		if f.pools(address) {
 			return "in the pool " + f.path + ".loadBalancers"
 		}
@@ -162,6 +160,18 @@ func (c *Cluster) OwnAddress(address netip.Addr) string {
 		for j, node := range pool.Nodes {
 			if address == node.Address || address == node.Address6 {
 				return fmt.Sprintf("the address of nodePools[%d].nodes[%d]", i, j)
+			}
+		}
+	}
+	return ""
+}
+
+// insideAddress is OwnAddress for the networks of pods and Services.
+func (c *Cluster) insideAddress(address netip.Addr) string {
+	for _, f := range c.Network.families() {
+		for _, one := range f.networks()[1:] { // the machines' network has other hosts, too
+			if one.network.IsValid() && one.network.Contains(address) {
+				return fmt.Sprintf("in %s %s", one.path, one.network)
 			}
 		}
 	}

@@ -2,8 +2,6 @@ package machineconfig
 
 import (
 	"strings"
-
-	"github.com/slipway-platform/slipway/cluster"
 )
 
 // owned are the parts of the configuration that belong to Slipway as a whole, by the key of the stack that declares them: no patch may
@@ -88,8 +86,6 @@ var declared = map[string]string{
 	"machine.registries.mirrors":    "talos.registryMirrors",
 	"machine.sysctls":               "talos.sysctls",
 	"UserVolumeConfig *.encryption": "talos.diskEncryption",
-
-	"machine.kubelet.extraArgs." + cluster.ServingFlag: "kubernetes.metricsServer",
 }
 
 const removeIt = "remove it"

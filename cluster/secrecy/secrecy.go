@@ -37,7 +37,8 @@ var (
 	token      = regexp.MustCompile(`(?i)` + tokens)
 	fullToken  = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
 	word       = regexp.MustCompile(`(?i)\b` + tokens + `|` + keys + `|://[^/@\s]*:[^/@\s]*@|(` + words + `|key)\w*=`)
-	long       = regexp.MustCompile(`(?i)^[a-z0-9+_][a-z0-9+_-]{31,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$`)
+	long       = regexp.MustCompile(`(?i)^[a-z0-9+_-]{32,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$`)
+	flag       = regexp.MustCompile(`^--[a-z]`)
 	password   = regexp.MustCompile(`(?i):[^/]*@|(` + words + `|authorization)[^/]*[=:]`)
 	inKey      = regexp.MustCompile(`(?i):[^/"]*@|((` + words + `|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
 	alphanum   = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
@@ -86,11 +87,11 @@ func Like(text string) bool {
 	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN CERTIFICATE-----") {
 		text = string(decoded)
 	}
-	return word.MatchString(text) || long.MatchString(text) && !inWords(text)
+	return word.MatchString(text) || long.MatchString(text) && !flag.MatchString(text) && !inWords(text)
 }
 
-// inWords tells whether a long text is of letters of one case, as a name in words is. A key without any digit and without a letter of the
-// other case is as good as impossible.
+// inWords tells whether a long text is of letters of one case, as names in words are: of objects, of files, of options. No key is without any
+// digit and without a letter of the other case; a passphrase of words may be, and is known by the name of its key.
 func inWords(text string) bool {
 	return !strings.ContainsAny(text, "0123456789") && (strings.ToLower(text) == text || strings.ToUpper(text) == text)
 }

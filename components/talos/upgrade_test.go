@@ -84,6 +84,6 @@ func TestTalosCluster_AnUpgradeRunsAgainForTheFormerVersionsAfterItHasFailed(t *
 	assert.Equal(t, []string{"input"}, begun.ReplaceOnChanges)
 	assert.Contains(t, step.Dependencies, begun.URN)
 	for _, vm := range r.OfType(typeVM) {
-		assert.False(t, r.After(vm, begun), "it waits for no machine, whose change may fail, too")
+		assert.False(t, r.After(begun, vm), "it waits for no machine, whose change may fail, too")
 	}
 }

@@ -135,27 +135,19 @@ func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
 	form := cipherForm{own: file.get("encryptionsalt") != nil || file.get("encryptedkey") != nil}
 	values := map[string]Value{}
 	for _, key := range config.keys {
-		full := key
-		if !strings.Contains(key, ":") {
-			full = Namespace + ":" + key // Pulumi adds the namespace
-		}
 		if below, is := config.get(key).(*object); is && key == Namespace { // its keys are read all the same, so that they are not missing
 			p.Include(cluster.NewProblem(key, "write each key below it as "+Namespace+":KEY, such as "+Namespace+":cluster, directly below config",
 				"holds keys, and is none itself"))
 			for _, one := range below.keys {
-				values[Namespace+":"+one] = Value{Tree: below.get(one), Secret: holdsEncrypted(below.get(one))}
+				addValue(values, Namespace+":"+one, below.get(one), &form, p)
 			}
 			continue
 		}
-		path := strings.TrimPrefix(full, Namespace+":")
-		if _, known := values[full]; known {
-			p.Include(cluster.NewProblem(path, "keep one", "is given twice, with its namespace and without"))
-			continue
+		full := key
+		if !strings.Contains(key, ":") {
+			full = Namespace + ":" + key // Pulumi adds the namespace
 		}
-		tree := config.get(key)
-		form.check(p, path, tree)
-		_, encrypted := ciphertext(tree)
-		values[full] = Value{Tree: tree, Secret: holdsEncrypted(tree), Encrypted: encrypted}
+		addValue(values, full, config.get(key), &form, p)
 	}
 	if form.lost != "" {
 		p.Include(cluster.NewProblem(form.lost+".secure", "write back the line encryptionsalt, or encryptedkey, that the file had when the "+
@@ -163,6 +155,18 @@ func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
 			"cannot be decrypted: the file does not have what it is encrypted with"))
 	}
 	return values
+}
+
+// addValue adds the value of a full key, which may be given once.
+func addValue(values map[string]Value, key string, tree any, form *cipherForm, p *cluster.Findings) {
+	path := strings.TrimPrefix(key, Namespace+":")
+	if _, known := values[key]; known {
+		p.Include(cluster.NewProblem(path, "keep one", "is given twice, with its namespace and without"))
+		return
+	}
+	form.check(p, path, tree)
+	_, encrypted := ciphertext(tree)
+	values[key] = Value{Tree: tree, Secret: holdsEncrypted(tree), Encrypted: encrypted}
 }
 
 // underConfig converts a path in the file to a path in the stack's configuration.

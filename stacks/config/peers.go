@@ -39,7 +39,7 @@ func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
 			stacks, _ := Stacks(tree)
 			stacks = slices.DeleteFunc(stacks, func(stack string) bool { return stack == c.Stack })
 			if meant := cluster.Suggest(other.Stack, stacks); meant != "" {
-				remedy = "did you mean " + meant + "?"
+				remedy = "did you mean " + meant + "? Otherwise write Pulumi." + other.Stack + ".yaml"
 			}
 			findings.Found(other.Path, remedy, "%s has no stack file beside this one", other.Stack)
 		case err != nil:

@@ -96,7 +96,7 @@ func unreadable(err error, text []byte) error {
 		switch line = strings.TrimRight(line, "\r\n"); {
 		case conflictMark.MatchString(line):
 			return fmt.Errorf("line %d: is a mark of a conflict in Git; resolve it", number)
-		case leadingTab.MatchString(line):
+		case leadingTab.MatchString(line) && strings.Contains(err.Error(), "cannot start any token"):
 			return fmt.Errorf("line %d: begins with a tab; write spaces", number)
 		}
 	}

@@ -115,6 +115,9 @@ func (e *Engine) left(ctx context.Context, node Node) string {
 	case time.Since(since) < StableFor:
 		return "an earlier run has left it cordoned"
 	}
+	if e.inTurn(node) { // by now: several nodes look at once
+		return ""
+	}
 	if err := e.uncordon(ctx, node); err != nil {
 		return err.Error()
 	}
