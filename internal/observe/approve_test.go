@@ -56,6 +56,10 @@ func TestApprove_OnlyWhatADeclaredNodeAsksForItself(t *testing.T) {
 		{Name: "infra-worker-1", Address: netip.MustParseAddr("10.25.11.21")},
 		{Name: "infra-cp-1", Address: netip.MustParseAddr("10.25.11.11"), Address6: netip.MustParseAddr("fd25:11::11")},
 	}
+	toApprove := func(request *certificatesv1.CertificateSigningRequest, nodes []gate.Machine) bool {
+		node, asks := whoAsks(request, nodes)
+		return asks && refusal(request, node) == ""
+	}
 	asIs, unchanged := func(*x509.CertificateRequest) {}, func(*certificatesv1.CertificateSigningRequest) {}
 	assert.True(t, toApprove(ofKubelet(t, asIs, unchanged), nodes))
 	assert.False(t, toApprove(ofKubelet(t, asIs, unchanged), nodes[:1]), "a node that is not declared")
@@ -87,9 +91,14 @@ func TestApprove_OnlyWhatADeclaredNodeAsksForItself(t *testing.T) {
 	}
 }
 
-func TestApprove_SaysYesToTheAPI(t *testing.T) {
+func TestApprove_SaysYesToTheAPIAndWhyNot(t *testing.T) {
 	request := ofKubelet(t, func(*x509.CertificateRequest) {}, func(*certificatesv1.CertificateSigningRequest) {})
-	list := certificatesv1.CertificateSigningRequestList{Items: []certificatesv1.CertificateSigningRequest{*request}}
+	other := ofKubelet(t, func(r *x509.CertificateRequest) {
+		r.Subject.CommonName, r.DNSNames = "system:node:infra-worker-1", nil
+	}, func(r *certificatesv1.CertificateSigningRequest) {
+		r.Name, r.Spec.Username = "csr-2", "system:node:infra-worker-1"
+	})
+	list := certificatesv1.CertificateSigningRequestList{Items: []certificatesv1.CertificateSigningRequest{*request, *other}}
 	list.APIVersion, list.Kind = "certificates.k8s.io/v1", "CertificateSigningRequestList"
 	var approved []certificatesv1.CertificateSigningRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,12 +120,18 @@ func TestApprove_SaysYesToTheAPI(t *testing.T) {
 	require.NoError(t, err)
 	spec := &gate.Spec{Others: []gate.Machine{
 		{Name: "infra-cp-1", Address: netip.MustParseAddr("10.25.11.11"), Address6: netip.MustParseAddr("fd25:11::11")},
+		{Name: "infra-worker-1", Address: netip.MustParseAddr("10.25.11.21")},
 	}}
-	NewGate(spec, kube, nil).approveOnce(t.Context())
+	g := NewGate(spec, kube, nil)
+	g.approveOnce(t.Context())
 
 	require.Len(t, approved, 1)
 	assert.Equal(t, request.Spec, approved[0].Spec)
 	require.Len(t, approved[0].Status.Conditions, 1)
 	assert.Equal(t, certificatesv1.CertificateApproved, approved[0].Status.Conditions[0].Type)
 	assert.Equal(t, "True", string(approved[0].Status.Conditions[0].Status))
+	g.read(func(seen *gate.Cluster) {
+		assert.Equal(t, map[string]string{"infra-worker-1": "the request csr-2 for its kubelet's certificate is not approved: it is for the " +
+			"address 10.25.11.11, which the stack file does not declare for the node"}, seen.Uncertified)
+	})
 }

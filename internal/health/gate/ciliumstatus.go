@@ -35,6 +35,9 @@ var ciliumStatus = check{
 				result = health.NotSeen(node.Name, "its status")
 			case status.Err != "":
 				result = health.Fail(node.Name, "its status cannot be read: "+status.Err)
+				if why := seen.Uncertified[node.Name]; why != "" { // then its kubelet runs no commands
+					result.Reason += "; " + why
+				}
 			case len(status.Problems) > 0:
 				result = health.Fail(node.Name, strings.Join(status.Problems, "; "))
 			default:

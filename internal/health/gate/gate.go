@@ -59,6 +59,7 @@ type Cluster struct {
 	CiliumStatus map[string]CiliumStatus // by Kubernetes node name
 	Talos        map[string]TalosNode    // by declared node name
 	APIServers   map[string]Version      // of each control plane, by declared node name
+	Uncertified  map[string]string       // why the certificate for which a kubelet asks is not approved, by Kubernetes node name
 
 	CronJobs health.Seen[CronJob] // the one that takes snapshots of etcd
 	Backup   BackupObject
