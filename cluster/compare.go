@@ -220,8 +220,8 @@ func (c comparison) disjoint() {
 }
 
 // infrastructure checks that the routers and the Proxmox endpoint, which exist before both clusters, are no machine, VIP or network of the
-// other. They may be in the pool of its Services. Of two clusters in a mesh, the other servers that the own one needs before it exists may be
-// anything of the other one but its pods and Services, whose addresses nobody outside reaches.
+// other. They may be in the pool of its Services. In a mesh, the other servers that this cluster needs before it exists are no pod or Service
+// of the other cluster: nobody outside reaches those addresses. They may be its machines, if it comes first.
 func (c comparison) infrastructure() {
 	var needed []server
 	if bgp := c.own.Network.LoadBalancers.BGP; bgp != nil {

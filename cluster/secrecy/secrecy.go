@@ -90,8 +90,8 @@ func Like(text string) bool {
 	return word.MatchString(text) || long.MatchString(text) && !flag.MatchString(text) && !inWords(text)
 }
 
-// inWords tells whether a long text is of letters of one case, as names in words are: of objects, of files, of options. No key is without any
-// digit and without a letter of the other case; a passphrase of words may be, and is known by the name of its key.
+// inWords tells whether a long text is of letters of one case, as names of objects, files and options are. A key that is made at random has
+// digits, or letters of both cases. A passphrase of words has neither: it is found by the name of its key only.
 func inWords(text string) bool {
 	return !strings.ContainsAny(text, "0123456789") && (strings.ToLower(text) == text || strings.ToUpper(text) == text)
 }

@@ -49,7 +49,7 @@ func (g *Gate) approveOnce(ctx context.Context) {
 	}
 	for _, object := range list.Items {
 		request, err := kubeapi.Typed[certificatesv1.CertificateSigningRequest](&object)
-		if err != nil {
+		if err != nil { // then nobody knows who asks, and the kubelet's own failure shows
 			continue
 		}
 		node, asks := whoAsks(&request, nodes)

@@ -19,5 +19,7 @@ var _ = fault("agent-says-nothing", func(c *Cluster) {
 
 var _ = fault("kubelet-without-a-certificate", func(c *Cluster) {
 	c.CiliumStatus["infra-cp-2"] = CiliumStatus{Asked: true, Err: "remote error: tls: internal error"}
-	c.Uncertified = map[string]string{"infra-cp-2": "the request csr-x for its kubelet's certificate is not approved: it is for the name other"}
+	c.Uncertified = map[string]string{
+		"infra-cp-2": "the request csr-x for its kubelet's certificate is not approved: it is for the name other",
+	}
 })
