@@ -22,8 +22,9 @@ type wrong struct {
 // argued are the arguments that a configuration gives to etcd and to the components of Kubernetes, by their ids in Talos, and the feature
 // gates and the fields of its own configuration that it gives to the kubelet.
 type argued struct {
-	arguments     map[string][]string
-	gates, fields []string
+	arguments map[string][]string
+	gates     []string
+	fields    map[string]any
 }
 
 // etcdID is the id of etcd, which Talos runs as a service of its own.
@@ -53,7 +54,7 @@ func arguedBy(full config.Provider) argued {
 	}
 	if m := full.Machine(); m != nil {
 		add(k8s.KubeletID, m.Kubelet().ExtraArgs())
-		given.fields = slices.Sorted(maps.Keys(m.Kubelet().ExtraConfig()))
+		given.fields = m.Kubelet().ExtraConfig()
 		if set, ok := m.Kubelet().ExtraConfig()["featureGates"].(map[string]any); ok {
 			given.gates = slices.Sorted(maps.Keys(set))
 		}

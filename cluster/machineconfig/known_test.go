@@ -42,6 +42,10 @@ func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 	assert.Equal(t, []string{`talos.kubelet.extraArgs["max-pod"]: max-pod is no flag of kubelet in Kubernetes 1.36; did you mean max-pods?`},
 		of("v1.36.6", "machine: {sysctls: {vm.swappiness: '1'}}", map[string]string{"max-pod": "100"}))
 
+	assert.Equal(t, []string{`talos.kubelet.extraArgs["network-plugin"]: network-plugin is no flag of kubelet in Kubernetes 1.36; remove it`},
+		of("v1.36.6", "machine: {sysctls: {vm.swappiness: '1'}}", map[string]string{"network-plugin": "cni"}),
+		"new flags come with a minor release only")
+
 	assert.Empty(t, of("v1.36.6", "cluster: {apiServer: {extraArgs: {oidc_issuer_url: https://id.home.arpa, v: '4', vmodule: 'a=2', "+
 		"feature-gates: 'kube: AllBeta=true, MemoryQoS =false', enable-admission-plugins: 'AlwaysPullImages,PodNodeSelector'}}}",
 		map[string]string{"v": "2", "feature-gates": "MemoryQoS=true"}), "what they know, and names as the components read them")
@@ -66,4 +70,57 @@ func TestCheckPatches_RefusesWhatAnEarlierReleaseKnew(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
+	for patch, says := range map[string]string{
+		"cluster: {apiServer: {extraArgs: {event-ttl: '2'}}}": "cluster.apiServer.extraArgs.event-ttl: event-ttl has a value that " +
+			"kube-apiserver refuses; write a duration with its unit, such as 5m",
+		"cluster: {apiServer: {extraArgs: {profiling: 'ja'}}}": "cluster.apiServer.extraArgs.profiling: profiling has a value that " +
+			"kube-apiserver refuses; write true or false",
+		"cluster: {apiServer: {extraArgs: {feature-gates: MemoryQoS}}}": "cluster.apiServer.extraArgs.feature-gates: feature-gates has a " +
+			"value that kube-apiserver refuses; write NAME=true or NAME=false, several with commas between them",
+		"cluster: {scheduler: {extraArgs: {kube-api-burst: many}}}": "cluster.scheduler.extraArgs.kube-api-burst: kube-api-burst has a " +
+			"value that kube-scheduler refuses; write a whole number",
+		"cluster: {etcd: {extraArgs: {quota-backend-bytes: 8GiB}}}": "cluster.etcd.extraArgs.quota-backend-bytes: quota-backend-bytes has a " +
+			"value that etcd refuses; write a whole number",
+		"cluster: {etcd: {extraArgs: {feature-gates: InitialCorruptChek=true}}}": "cluster.etcd.extraArgs.feature-gates: InitialCorruptChek " +
+			"is no feature gate of etcd; did you mean InitialCorruptCheck?",
+		"cluster: {controllerManager: {extraArgs: {controllers: '-nodeipam'}}}": "cluster.controllerManager.extraArgs.controllers: nodeipam " +
+			"is a controller without which no cluster comes up; remove it",
+		"cluster: {controllerManager: {extraArgs: {controllers: '-ttl-after-finish-controller'}}}": "cluster.controllerManager.extraArgs." +
+			"controllers: ttl-after-finish-controller is no controller of kube-controller-manager in Kubernetes 1.36; did you mean " +
+			"ttl-after-finished-controller?",
+		"machine: {kubelet: {extraArgs: {image-gc-high-threshold: '120'}}}": "machine.kubelet.extraArgs.image-gc-high-threshold: " +
+			"image-gc-high-threshold has a value that kubelet refuses; write a whole number from 1 to 100",
+		"machine: {kubelet: {extraConfig: {nodeStatusMaxImages: -2}}}": "machine.kubelet.extraConfig.nodeStatusMaxImages: " +
+			"nodeStatusMaxImages has a value that the kubelet refuses; write a whole number of at least -1",
+		"machine: {kubelet: {extraArgs: {max-open-files: 1e6}}}": "machine.kubelet.extraArgs.max-open-files: max-open-files has a value that " +
+			"kubelet refuses; write a whole number of at least 0",
+		"machine: {kubelet: {extraConfig: {imageGCHighThresholdPercent: '85'}}}": "machine.kubelet.extraConfig.imageGCHighThresholdPercent: " +
+			"imageGCHighThresholdPercent has a value that the kubelet refuses; write a whole number from 1 to 100",
+		"machine: {kubelet: {extraConfig: {shutdownGracePeriod: 60}}}": "machine.kubelet.extraConfig.shutdownGracePeriod: " +
+			"shutdownGracePeriod has a value that the kubelet refuses; write a duration with its unit, such as 5m",
+		"machine: {kubelet: {extraConfig: {allowedUnsafeSysctls: net.core.somaxconn}}}": "machine.kubelet.extraConfig.allowedUnsafeSysctls: " +
+			"allowedUnsafeSysctls has a value that the kubelet refuses; write a list",
+		"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 5%}, logging: text}}}": "machine.kubelet.extraConfig.logging: " +
+			"logging has a value that the kubelet refuses; write a mapping",
+	} {
+		violations := CheckPatches(sample(t, func(c *cluster.Cluster) {
+			c.Talos.Version, c.Kubernetes.Version, c.Talos.Patches.ControlPlanes = "v1.14.6", "v1.36.6", patches(patch)
+		}))
+		if assert.Len(t, violations, 1, patch) {
+			assert.Equal(t, "talos.patches.controlPlanes[0]: "+says, violations[0].Error())
+		}
+	}
+	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
+		c.Talos.Version, c.Kubernetes.Version = "v1.14.6", "v1.36.6"
+		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, profiling: 'T', goaway-chance: '0.001', " +
+			"runtime-config: 'api/all=true,', audit-log-maxage: 0x1e}}, controllerManager: {extraArgs: {controllers: '-ttl-after-finished-" +
+			"controller,bootstrapsigner,*', node-monitor-period: '5s'}}, etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
+			"snapshot-count: '10000', max-request-bytes: '0x200000', of-a-later-release: 'x'}}}\nmachine: {kubelet: {extraArgs: " +
+			"{image-gc-high-threshold: '80', system-reserved: 'cpu=100m,memory=1Gi', sync-frequency: 1m}, extraConfig: {" +
+			"imageGCHighThresholdPercent: 85, shutdownGracePeriod: 60s, evictionHard: {memory.available: 5%}, memoryThrottlingFactor: 0.9, " +
+			"featureGates: {MemoryQoS: true}, allowedUnsafeSysctls: [net.core.somaxconn], serializeImagePulls: false, containerLogMaxFiles: null}}}")
+	})), "what pflag and Kubernetes' own types read")
 }

@@ -12,10 +12,13 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/pkg/v3/featuregate"
 	"go.etcd.io/etcd/server/v3/embed"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/version"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	plugins "k8s.io/kubernetes/pkg/kubeapiserver/options"
 )
@@ -26,16 +29,32 @@ var update = flag.Bool("update", false, "write the table anew")
 // components themselves. -modfile 1.37.mod -update writes the table of another release.
 func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	var lines []string
+	bounds := boundsOf(t)
 	for component, flags := range componentFlags(t) {
-		flags.VisitAll(func(f *pflag.Flag) { lines = append(lines, component+" "+f.Name) })
+		flags.VisitAll(func(f *pflag.Flag) {
+			line := component + " " + f.Name + " " + f.Value.Type()
+			if component == "kubelet" {
+				line += bounds[fieldOf(t, f.Name)]
+			}
+			lines = append(lines, line)
+		})
 	}
 	for gate := range utilfeature.DefaultMutableFeatureGate.GetAll() {
 		lines = append(lines, "feature-gate "+string(gate))
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[kubeletconfig.KubeletConfiguration]()) {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-			lines = append(lines, "kubelet-field "+name)
+			lines = append(lines, "kubelet-field "+name+" "+typeOf(field.Type)+bounds[field.Name])
 		}
+	}
+	for _, controller := range app.KnownControllers() {
+		lines = append(lines, "controller "+controller)
+	}
+	for alias, controller := range app.ControllerAliases() {
+		lines = append(lines, "controller "+alias+" "+controller)
+	}
+	for gate := range embed.NewConfig().ServerFeatureGate.(featuregate.MutableFeatureGate).GetAll() {
+		lines = append(lines, "etcd-feature-gate "+string(gate))
 	}
 	for _, plugin := range plugins.AllOrderedPlugins {
 		lines = append(lines, "admission-plugin "+plugin)
@@ -56,6 +75,23 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	}
 	if !bytes.Equal(want, got) {
 		t.Errorf("%s is not what the components take: go test . -update writes it anew", path)
+	}
+}
+
+// typeOf names the type of a field as config-check knows it; "" for one that it does not know.
+func typeOf(field reflect.Type) string {
+	if field.Kind() == reflect.Pointer {
+		field = field.Elem()
+	}
+	switch kind := field.Kind(); {
+	case field == reflect.TypeFor[metav1.Duration]():
+		return "duration"
+	case kind == reflect.Slice:
+		return "list"
+	case kind == reflect.Map, kind == reflect.Struct:
+		return "map"
+	default:
+		return kind.String()
 	}
 }
 

@@ -1,0 +1,176 @@
+package machineconfig
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/slipway-platform/slipway/cluster/syntax"
+)
+
+// typo is the most letters in which a name that is refused differs from one that the components know.
+const typo = 2
+
+// unknownTo returns the arguments that the components of a version do not take, and with which they do not start: flags, fields, admission
+// plugins and controllers that this release does not have, values of another type, and feature gates that an earlier release knew or that
+// are almost the name of a known one. Other feature gates are left to the API server that runs and to the first node: a later patch release
+// may know them. go-kubernetes knows of removals, too, but of some releases not all, or none.
+func (a argued) unknownTo(version semver.Version) []wrong {
+	table := tableOf(version.Minor)
+	if table == nil {
+		return nil
+	}
+	known := knowledge{table: table, minor: version.Minor}
+	for _, id := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID, k8s.KubeletID, etcdID} {
+		for _, argument := range a.arguments[id] {
+			flag, value, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+			known.checkFlag(id, flag, value)
+		}
+	}
+	config := componentParts[k8s.KubeletID] + ".extraConfig."
+	for _, gate := range a.gates {
+		known.checkGate(config+"featureGates", k8s.KubeletID, gate)
+	}
+	for _, field := range slices.Sorted(maps.Keys(a.fields)) { // Talos refuses an unknown one, and leaves the kubelet as it is, without a word
+		known.checkName(config+field, kubeletFields, field, "field of KubeletConfiguration")
+		if kind := table[kubeletFields][field]; !isOfField(kind, a.fields[field]) {
+			known.refuse(config+field, field, field+" has a value that the kubelet refuses", toWrite(kind))
+		}
+	}
+	return known.wrong
+}
+
+// knowledge compares arguments with the table of a minor release.
+type knowledge struct {
+	table takes
+	minor uint64
+	wrong []wrong
+}
+
+func (k *knowledge) refuse(part, item, problem, remedy string) {
+	k.wrong = append(k.wrong, wrong{part: part, item: item, problem: problem, remedy: remedy})
+}
+
+// checkFlag checks the name of a component's flag, and its value. Talos chooses etcd's release by itself, so that etcd may have flags that
+// the table does not know.
+func (k *knowledge) checkFlag(id, written, value string) {
+	part := componentParts[id] + ".extraArgs." + written
+	flag := written
+	if id != etcdID {
+		flag = strings.ReplaceAll(written, "_", "-") // the components do likewise
+	}
+	if !k.table.has(id, flag) {
+		if id == etcdID {
+			k.checkSpelling(part, id, flag, "flag of etcd")
+		} else {
+			k.checkName(part, id, flag, "flag of "+id)
+		}
+		return
+	}
+	kind := k.table[id][flag]
+	switch flag {
+	case "feature-gates":
+		kind = "mapStringBool"
+		for _, gate := range gatesOf(value) {
+			k.checkGate(part, id, gate)
+		}
+	case "enable-admission-plugins", "disable-admission-plugins":
+		for plugin := range strings.SplitSeq(value, ",") {
+			k.checkItem(part, admissionPlugins, plugin, "admission plugin")
+		}
+	case "controllers":
+		k.checkControllers(part, value)
+	}
+	if !isOfType(kind, value) {
+		k.refuse(part, flag, flag+" has a value that "+id+" refuses", toWrite(kind))
+	}
+}
+
+// needed are the controllers without which no cluster comes up: nodes get no pod range and no certificate, and namespaces no account.
+var needed = []string{
+	"certificatesigningrequest-signing-controller", "daemonset-controller", "deployment-controller", "endpointslice-controller",
+	"namespace-controller", "node-ipam-controller", "replicaset-controller", "root-ca-certificate-publisher-controller",
+	"serviceaccount-controller",
+}
+
+// checkControllers checks a list of controllers, of which those with "-" are switched off. Talos puts it behind its own, which begins with
+// all of them.
+func (k *knowledge) checkControllers(part, list string) {
+	for item := range strings.SplitSeq(list, ",") {
+		name, off := strings.CutPrefix(item, "-")
+		k.checkItem(part, controllers, name, "controller of kube-controller-manager")
+		if off && slices.Contains(needed, cmp.Or(k.table[controllers][name], name)) {
+			k.refuse(part, name, name+" is a controller without which no cluster comes up", removeIt)
+		}
+	}
+}
+
+// checkItem checks an item of a list, but for "" and "*".
+func (k *knowledge) checkItem(part, kind, name, what string) {
+	if name != "" && name != "*" {
+		k.checkName(part, kind, name, what)
+	}
+}
+
+// checkName refuses a name that this release does not have, and that none of its patch releases gets.
+func (k *knowledge) checkName(part, kind, name, what string) {
+	if k.table.has(kind, name) || k.checkGone(part, kind, name, what) {
+		return
+	}
+	what = k.inRelease(what)
+	if !k.checkSpelling(part, kind, name, what) {
+		k.refuse(part, name, name+" is no "+what, removeIt)
+	}
+}
+
+// checkGate refuses a feature gate that is gone, or mistyped.
+func (k *knowledge) checkGate(part, id, gate string) {
+	switch what := "feature gate"; {
+	case id == etcdID:
+		k.checkSpelling(part, etcdFeatureGates, gate, what+" of etcd")
+	case !k.checkGone(part, featureGates, gate, what):
+		k.checkSpelling(part, featureGates, gate, k.inRelease(what))
+	}
+}
+
+func (k *knowledge) inRelease(what string) string {
+	return fmt.Sprintf("%s in Kubernetes 1.%d", what, k.minor)
+}
+
+// checkGone refuses a name that an earlier release had and this one does not, and tells whether it has.
+func (k *knowledge) checkGone(part, kind, name, what string) bool {
+	removed := removedBy(kind, name, k.minor)
+	if removed != 0 {
+		k.refuse(part, name, fmt.Sprintf("%s is no %s any more since Kubernetes 1.%d", name, what, removed), removeIt)
+	}
+	return removed != 0
+}
+
+// checkSpelling refuses what is almost the name of something known, and tells whether it has.
+func (k *knowledge) checkSpelling(part, kind, name, what string) bool {
+	meant := ""
+	if !k.table.has(kind, name) {
+		meant = syntax.Nearest(name, k.table.names(kind), typo)
+	}
+	if meant != "" {
+		k.refuse(part, name, name+" is no "+what, "did you mean "+meant+"?")
+	}
+	return meant != ""
+}
+
+// gatesOf returns the names in a list of feature gates, GATE=BOOLEAN or COMPONENT:GATE=BOOLEAN, separated by commas. Spaces count for
+// nothing.
+func gatesOf(list string) (names []string) {
+	for one := range strings.SplitSeq(list, ",") {
+		name, _, _ := strings.Cut(one, "=")
+		if name = strings.TrimSpace(name[strings.LastIndex(name, ":")+1:]); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
