@@ -86,8 +86,9 @@ type agentRule struct {
 }
 
 // agentRules are from pkg/kpr/initializer/kube_proxy_replacement.go, daemon/cmd/daemon.go, daemon/cmd/daemon_main.go,
-// pkg/egressgateway/manager.go, pkg/datapath/linux/bigtcp/bigtcp.go (validateConfig), pkg/option/config.go, pkg/maglev/maglev.go,
-// pkg/loadbalancer/config.go, and templates/validate.yaml of the chart.
+// pkg/egressgateway/manager.go, pkg/datapath/linux/bigtcp/bigtcp.go (validateConfig), pkg/datapath/linux/bandwidth/bandwidth.go (probe),
+// pkg/datapath/connector/config.go (canUseNetkit), pkg/option/config.go, pkg/maglev/maglev.go, pkg/loadbalancer/config.go, and
+// templates/validate.yaml of the chart.
 var agentRules = []agentRule{
 	{"loadBalancer.mode", func(e effective) bool {
 		return e.dsr() && e.tunnel() && (e.text("tunnelProtocol") != "geneve" || e.text("loadBalancer.dsrDispatch") != "geneve")
@@ -104,6 +105,21 @@ var agentRules = []agentRule{
 	}, "needs native routing and masquerading in BPF", "remove it, or set cilium.routing: native and cilium.masquerade: bpf"},
 	{"enableIPv4BIGTCP", func(e effective) bool { return e.on("enableIPv4BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
 	{"enableIPv6BIGTCP", func(e effective) bool { return e.on("enableIPv6BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
+	{"bandwidthManager.bbrHostNamespaceOnly", func(e effective) bool {
+		return e.on("bandwidthManager.bbrHostNamespaceOnly") && !e.bbr()
+	}, "needs BBR", "set cilium.bandwidthManager: bbr, or remove it"},
+	{"bpf.hostLegacyRouting", func(e effective) bool {
+		return e.on("bpf.hostLegacyRouting") && e.bbr() && !e.on("bandwidthManager.bbrHostNamespaceOnly")
+	}, "takes the routing in BPF away that BBR needs", "remove it, or set cilium.bandwidthManager: edt"},
+	{"bpf.datapathMode", func(e effective) bool {
+		return strings.HasPrefix(e.text("bpf.datapathMode"), "netkit") && e.on("bpf.hostLegacyRouting")
+	}, needsHostRouting, "write veth, or remove bpf.hostLegacyRouting"},
+	{"encryption.strictMode.egress.enabled", func(e effective) bool {
+		return e.on("encryption.strictMode.egress.enabled") && e.text("encryption.strictMode.egress.cidr") == ""
+	}, "has no range of addresses", "add encryption.strictMode.egress.cidr with the pods' range, network.podCIDR"},
+	{"authentication.mutual.spire.enabled", func(e effective) bool {
+		return e.on("authentication.mutual.spire.enabled") && !e.on("authentication.enabled")
+	}, "needs authentication.enabled", "add authentication.enabled: true, or remove it"},
 	{"nat46x64Gateway.enabled", func(e effective) bool { return e.on("nat46x64Gateway.enabled") && e.Network.IPv6 == nil },
 		"needs both families of addresses", "remove it, or declare network.ipv6"},
 	{"l7Proxy", func(e effective) bool { return e.at("l7Proxy") == false && e.Cilium.GatewayAPI },
@@ -135,10 +151,12 @@ var agentRules = []agentRule{
 }
 
 const (
-	needsBPF  = "needs masquerading in BPF"
-	setBPF    = "set cilium.masquerade: bpf, or remove it"
-	bigTCP    = "needs host routing in BPF, so masquerading in BPF, and no encryption"
-	setBigTCP = "remove it, or set cilium.masquerade: bpf and cilium.encryption: none"
+	needsHostRouting = "needs host routing in BPF"
+	setHostRouting   = "set cilium.masquerade: bpf, and remove bpf.hostLegacyRouting"
+	needsBPF         = "needs masquerading in BPF"
+	setBPF           = "set cilium.masquerade: bpf, or remove it"
+	bigTCP           = needsHostRouting + " and no encryption"
+	setBigTCP        = "remove it, or " + setHostRouting + ", and set cilium.encryption: none"
 )
 
 // checkAgent adds a problem for each of the user's values that Cilium's agent refuses.
@@ -187,4 +205,10 @@ func (e effective) dsr() bool {
 	mode := e.text("loadBalancer.mode")
 	return mode == "dsr" || mode == "hybrid"
 }
-func (e effective) noBigTCP() bool { return !e.bpf() || e.Cilium.Encryption != cluster.EncryptionNone }
+func (e effective) bbr() bool { return e.Cilium.BandwidthManager == cluster.BandwidthBBR }
+
+// hostRouting tells whether packets between pods and the network pass the host's own stack by. Without masquerading in BPF, they never do.
+func (e effective) hostRouting() bool { return e.bpf() && !e.on("bpf.hostLegacyRouting") }
+func (e effective) noBigTCP() bool {
+	return !e.hostRouting() || e.Cilium.Encryption != cluster.EncryptionNone
+}
