@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -73,6 +74,12 @@ func CheckPodValues(path string, values map[string]any, findings *Findings) {
 		}
 		switch value := values[key].(type) {
 		case map[string]any:
+			switch key {
+			case "podDisruptionBudget":
+				p.budget(at, value, values)
+			case "webhook":
+				p.webhook(at, value)
+			}
 			CheckPodValues(at, value, findings)
 		case []any:
 			for i, item := range value {
@@ -88,6 +95,36 @@ func CheckPodValues(path string, values map[string]any, findings *Findings) {
 }
 
 type podValues struct{ *Findings }
+
+// budget refuses a PodDisruptionBudget that lets no pod go, beside the values of its workload: no node with such a pod could be drained.
+func (p podValues) budget(path string, given, workload map[string]any) {
+	const problem = "%v lets no pod go, so that no node can be drained"
+	most, least := given["maxUnavailable"], given["minAvailable"]
+	number, isNumber := least.(float64)
+	replicas, known := cmp.Or(workload["replicas"], workload["replicaCount"]).(float64)
+	switch {
+	case given["enabled"] != true:
+	case slices.Contains([]any{0.0, "0", "0%"}, most):
+		p.Found(path+".maxUnavailable", "write 1 or more", problem, most)
+	case least == "100%", isNumber && known && number >= replicas:
+		p.Found(path+".minAvailable", "write fewer than there are replicas", problem, least)
+	}
+}
+
+// kubeletPort is the port that the webhooks of cert-manager and of External Secrets have, too, by default.
+const kubeletPort = 10250.0
+
+// webhook checks what Kubernetes or the kubelet refuses of an admission webhook.
+func (p podValues) webhook(path string, given map[string]any) {
+	if seconds, is := given["timeoutSeconds"].(float64); is && (seconds < 1 || seconds > 30) {
+		p.Found(path+".timeoutSeconds", "write a number from 1 to 30", "%v is no timeout that Kubernetes takes", seconds)
+	}
+	port, is := cmp.Or(given["securePort"], given["port"]).(float64)
+	if given["hostNetwork"] == true && (!is || port == kubeletPort) {
+		p.Found(path+".hostNetwork", "give it another port by the chart's key for it, or remove it",
+			"true puts the webhook on the node's port %.0f, which the kubelet has", kubeletPort)
+	}
+}
 
 // known checks a value whose name and shape are Kubernetes' own, and reports whether it is one.
 func (p podValues) known(path, key string, value any) bool {

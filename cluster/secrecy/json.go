@@ -3,9 +3,16 @@ package secrecy
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
+
+// configBlock is the key of the chart of CoreDNS for the options of a plugin, and inBlock an option that is a secret: of tsig and azure,
+// etcd, and route53. A {$NAME} is an environment variable.
+const configBlock = "configBlock"
+
+var inBlock = regexp.MustCompile(`(?m)^\s*(secret|password|credentials|aws_access_key)[ \t]+[^{\s]`)
 
 // InJSON returns the dotted paths of the values in a JSON document that look like secrets, by their text or by the name of their key,
 // sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints. A reference to an
@@ -34,7 +41,8 @@ func InJSON(document []byte) []string {
 				visit(fmt.Sprintf("%s[%d]", path, i), key, secret, child)
 			}
 		case string:
-			secret = secret || holder.MatchString(key) || Like(value) || secretManifest.MatchString(value)
+			secret = secret || holder.MatchString(key) || Like(value) || secretManifest.MatchString(value) ||
+				key == configBlock && inBlock.MatchString(value)
 			if secret && value != "" && !strings.HasPrefix(value, "$(") {
 				paths = append(paths, path)
 			}
