@@ -12,8 +12,9 @@ import (
 
 // checkVersions refuses versions that do not work together.
 func (c *Cluster) checkVersions(findings *Findings) {
-	talosIsKnown(c.Talos.Version, findings)
-	refusePair(findings, releases.Talos, c.Talos.Version, releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version)
+	if talosIsKnown(c.Talos.Version, findings) {
+		refusePair(findings, releases.Talos, c.Talos.Version, releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version)
+	}
 	if flux := c.GitOps.Flux.Version; c.GitOps.Enabled && exact.MatchString(flux) {
 		refusePair(findings, releases.FluxOperator, c.GitOps.Operator.Version, releases.Flux, "gitops.flux.version", flux)
 	}
@@ -21,15 +22,17 @@ func (c *Cluster) checkVersions(findings *Findings) {
 	certManagerFitsItsCRDs(c.CRDs.CertManager, c.CertManager, findings)
 }
 
-// talosIsKnown refuses releases of Talos that are older than those whose ways Slipway knows.
-func talosIsKnown(version string, findings *Findings) {
+// talosIsKnown refuses releases of Talos that are older than those whose ways Slipway knows. It tells whether it has not.
+func talosIsKnown(version string, findings *Findings) bool {
 	if version == "" {
-		return
+		return true
 	}
-	if _, standing := releases.Talos.Find(version, time.Time{}); standing == releases.Older {
+	_, standing := releases.Talos.Find(version, time.Time{})
+	if standing == releases.Older {
 		findings.Unreadable("talos.version", "write v"+releases.Talos.Oldest()+".x or a later one",
 			"%s is older than the releases that Slipway knows", version)
 	}
+	return standing != releases.Older
 }
 
 // refusePair refuses two versions of which one project says that they do not work together.

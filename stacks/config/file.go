@@ -80,16 +80,16 @@ func (s *Source) parse(text []byte) error {
 		problem.Path = underConfig(problem.Path)
 		p.Include(problem)
 	}
-	if config := configOf(s.file, &p); config != nil {
-		s.Values = valuesOf(s.file, config, &p)
+	if config, outside := configOf(s.file, &p); config != nil || len(outside) > 0 {
+		s.Values = valuesOf(s.file, config, outside, &p)
 	}
 	s.written = p.All()
 	return nil
 }
 
-// configOf checks the keys of a file, and returns the stack's keys; nil if it has none.
-func configOf(file *object, p *cluster.Findings) *object {
-	var outside []string // keys of a stack that are not below config
+// configOf checks the keys of a file. It returns the mapping with the stack's keys, nil if it has none, and the stack's keys that stand
+// outside of it.
+func configOf(file *object, p *cluster.Findings) (config *object, outside []string) {
 	misspelt := false
 	for _, key := range file.keys {
 		switch _, isText := file.get(key).(string); {
@@ -115,7 +115,7 @@ func configOf(file *object, p *cluster.Findings) *object {
 	case !misspelt && file.get("environment") == nil: // from which Pulumi takes the configuration, too
 		p.Include(cluster.NewProblem("config", "add it, and write the stack's keys below it", "is missing"))
 	}
-	return config
+	return config, outside
 }
 
 // alike says of how many more keys the same is true.
@@ -129,25 +129,26 @@ func alike(others int) string {
 	return fmt.Sprintf(", and the %d other keys likewise", others)
 }
 
-// valuesOf returns the stack's values by their full keys.
-func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
+// valuesOf returns the stack's values by their full keys. Misplaced ones are read all the same, so that they are not missing.
+func valuesOf(file, config *object, outside []string, p *cluster.Findings) map[string]Value {
 	// With one of these keys, Pulumi encrypts values itself. Otherwise a service encrypts them.
 	form := cipherForm{own: file.get("encryptionsalt") != nil || file.get("encryptedkey") != nil}
 	values := map[string]Value{}
-	for _, key := range config.keys {
-		if below, is := config.get(key).(*object); is && key == Namespace { // its keys are read all the same, so that they are not missing
-			p.Include(cluster.NewProblem(key, "write each key below it as "+Namespace+":KEY, such as "+Namespace+":cluster, directly below config",
-				"holds keys, and is none itself"))
-			for _, one := range below.keys {
-				addValue(values, Namespace+":"+one, below.get(one), &form, p)
+	if config != nil {
+		for _, key := range config.keys {
+			if below, is := config.get(key).(*object); is && key == Namespace {
+				p.Include(cluster.NewProblem(key, "write each key below it as "+Namespace+":KEY, such as "+Namespace+":cluster, directly below config",
+					"holds keys, and is none itself"))
+				for _, one := range below.keys {
+					addValue(values, one, below.get(one), &form, p)
+				}
+				continue
 			}
-			continue
+			addValue(values, key, config.get(key), &form, p)
 		}
-		full := key
-		if !strings.Contains(key, ":") {
-			full = Namespace + ":" + key // Pulumi adds the namespace
-		}
-		addValue(values, full, config.get(key), &form, p)
+	}
+	for _, key := range outside {
+		addValue(values, key, file.get(key), &form, p)
 	}
 	if form.lost != "" {
 		p.Include(cluster.NewProblem(form.lost+".secure", "write back the line encryptionsalt, or encryptedkey, that the file had when the "+
@@ -157,8 +158,11 @@ func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
 	return values
 }
 
-// addValue adds the value of a full key, which may be given once.
+// addValue adds the value of a key, which may be given once. Pulumi adds the namespace to a key without one.
 func addValue(values map[string]Value, key string, tree any, form *cipherForm, p *cluster.Findings) {
+	if !strings.Contains(key, ":") {
+		key = Namespace + ":" + key
+	}
 	path := strings.TrimPrefix(key, Namespace+":")
 	if _, known := values[key]; known {
 		p.Include(cluster.NewProblem(path, "keep one", "is given twice, with its namespace and without"))
