@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	fetchAttempts = 4                // for a manifest whose server does not answer, or answers 5xx or 429
+	fetchAttempts = 6                // in half a minute, for a manifest whose server does not answer, or answers 5xx or 429
 	fetchPause    = time.Second      // before the second attempt; doubled each time
 	fetchTimeout  = 60 * time.Second // for one attempt
 	largest       = 64 << 20         // bytes of a manifest; the largest known one has 5 MiB
