@@ -318,12 +318,32 @@ func (b *background) lasts(while time.Duration) {
 	}
 }
 
-// end returns the last part of a long text.
+// end returns the last part of a long text, and after it the errors in the text: some readers see only the last lines.
 func end(text string) string {
 	if _, said, failed := strings.Cut(text, "\nDiagnostics:"); failed {
 		text, _, _ = strings.Cut(said, "\nOutputs:") // Pulumi's outputs would take all the room
 	}
-	return text[max(0, len(text)-6000):]
+	return text[max(0, len(text)-6000):] + errorsIn(text)
+}
+
+// errorsIn returns the lines of a text that tell of an error, each with those after it.
+func errorsIn(text string) string {
+	const after, most = 3, 2000
+	var told strings.Builder
+	left := 0
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "error: ") && !strings.Contains(line, "error: update failed") {
+			left = after + 1
+		}
+		if left > 0 && told.Len() < most {
+			told.WriteString(line[:min(len(line), most)])
+		}
+		left--
+	}
+	if told.Len() == 0 {
+		return ""
+	}
+	return "\nErrors:\n" + told.String()
 }
 
 // home returns the folder of the lab. It has the same path inside and outside.
