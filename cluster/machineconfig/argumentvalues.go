@@ -22,11 +22,13 @@ var valueForms = map[string]string{
 	"list":            "a list",
 	"map":             "a mapping",
 	"mapStringBool":   "NAME=true or NAME=false, several with commas between them",
-	"mapStringString": "NAME=VALUE, several with commas between them",
-	"string":          "a text",
-	"uint":            "a whole number of at least 0",
-	"uint32":          "a whole number of at least 0",
-	"uint64":          "a whole number of at least 0",
+	"MapStringString": "NAME=VALUE, several with commas between them",
+
+	"LangleSeparatedMapStringString": "NAME<VALUE, several with commas between them",
+	"string":                         "a text",
+	"uint":                           "a whole number of at least 0",
+	"uint32":                         "a whole number of at least 0",
+	"uint64":                         "a whole number of at least 0",
 }
 
 // toWrite says what to write for a type, such as int32[0,100].
@@ -77,9 +79,11 @@ func isOfType(kind, value string) bool {
 	case "ip":
 		flags.IP(name, nil, "")
 	case "mapStringBool":
-		return isPairs(value, func(value string) bool { return isOfType("bool", strings.TrimSpace(value)) })
-	case "mapStringString":
-		return isPairs(value, func(string) bool { return true })
+		return isPairs(value, "=", func(value string) bool { return isOfType("bool", strings.TrimSpace(value)) })
+	case "MapStringString":
+		return isPairs(value, "=", func(string) bool { return true })
+	case "LangleSeparatedMapStringString":
+		return isPairs(value, "<", func(string) bool { return true })
 	case "uint":
 		flags.Uint(name, 0, "")
 	case "uint32":
@@ -92,10 +96,11 @@ func isOfType(kind, value string) bool {
 	return flags.Set(name, value) == nil
 }
 
-// isPairs tells whether a text is a list as Kubernetes' flags of maps take it: NAME=VALUE, separated by commas, of which some may be empty.
-func isPairs(list string, is func(value string) bool) bool {
+// isPairs tells whether a text is a list as Kubernetes' flags of maps take it: pairs with a sign between name and value, separated by commas,
+// of which some may be empty.
+func isPairs(list, sign string, is func(value string) bool) bool {
 	for pair := range strings.SplitSeq(list, ",") {
-		if _, value, both := strings.Cut(pair, "="); pair != "" && (!both || !is(value)) {
+		if _, value, both := strings.Cut(pair, sign); pair != "" && (!both || !is(value)) {
 			return false
 		}
 	}
@@ -122,14 +127,16 @@ func isOfField(kind string, value any) bool {
 		_, err := time.ParseDuration(text)
 		return isText && err == nil
 	}
+	_, isSwitch := value.(bool)
+	if isSwitch || kind == "bool" {
+		return isSwitch && kind == "bool"
+	}
 	return !isText && !isList && !isMap && isOfType(kind, plainOf(value))
 }
 
-// plainOf returns a number or a boolean as text.
+// plainOf returns a number as text.
 func plainOf(value any) string {
 	switch value := value.(type) {
-	case bool:
-		return strconv.FormatBool(value)
 	case int:
 		return strconv.Itoa(value)
 	case int64:

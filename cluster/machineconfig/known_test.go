@@ -91,6 +91,14 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 		"cluster: {controllerManager: {extraArgs: {controllers: '-ttl-after-finish-controller'}}}": "cluster.controllerManager.extraArgs." +
 			"controllers: ttl-after-finish-controller is no controller of kube-controller-manager in Kubernetes 1.36; did you mean " +
 			"ttl-after-finished-controller?",
+		"machine: {kubelet: {extraArgs: {eviction-hard: memory.available=500Mi}}}": "machine.kubelet.extraArgs.eviction-hard: " +
+			"eviction-hard has a value that kubelet refuses; write NAME<VALUE, several with commas between them",
+		"cluster: {apiServer: {extraArgs: {feature-gates: SidecarContainers=false}}}": "cluster.apiServer.extraArgs.feature-gates: " +
+			"SidecarContainers can only be true in Kubernetes 1.36; remove it",
+		"machine: {kubelet: {extraConfig: {featureGates: {ImageVolume: 'true'}}}}": "machine.kubelet.extraConfig.featureGates: ImageVolume " +
+			"has a value that the kubelet refuses; write true or false",
+		"machine: {kubelet: {extraConfig: {serializeImagePulls: 1}}}": "machine.kubelet.extraConfig.serializeImagePulls: " +
+			"serializeImagePulls has a value that the kubelet refuses; write true or false",
 		"machine: {kubelet: {extraArgs: {image-gc-high-threshold: '120'}}}": "machine.kubelet.extraArgs.image-gc-high-threshold: " +
 			"image-gc-high-threshold has a value that kubelet refuses; write a whole number from 1 to 100",
 		"machine: {kubelet: {extraConfig: {nodeStatusMaxImages: -2}}}": "machine.kubelet.extraConfig.nodeStatusMaxImages: " +
@@ -116,10 +124,10 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
 		c.Talos.Version, c.Kubernetes.Version = "v1.14.6", "v1.36.6"
 		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, profiling: 'T', goaway-chance: '0.001', " +
-			"runtime-config: 'api/all=true,', audit-log-maxage: 0x1e}}, controllerManager: {extraArgs: {controllers: '-ttl-after-finished-" +
+			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', audit-log-maxage: 0x1e}}, controllerManager: {extraArgs: {controllers: '-ttl-after-finished-" +
 			"controller,bootstrapsigner,*', node-monitor-period: '5s'}}, etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
 			"snapshot-count: '10000', max-request-bytes: '0x200000', of-a-later-release: 'x'}}}\nmachine: {kubelet: {extraArgs: " +
-			"{image-gc-high-threshold: '80', system-reserved: 'cpu=100m,memory=1Gi', sync-frequency: 1m}, extraConfig: {" +
+			"{image-gc-high-threshold: '80', eviction-hard: 'memory.available<5%,nodefs.available<10%', system-reserved: 'cpu=100m,memory=1Gi', sync-frequency: 1m}, extraConfig: {" +
 			"imageGCHighThresholdPercent: 85, shutdownGracePeriod: 60s, evictionHard: {memory.available: 5%}, memoryThrottlingFactor: 0.9, " +
 			"featureGates: {MemoryQoS: true}, allowedUnsafeSysctls: [net.core.somaxconn], serializeImagePulls: false, containerLogMaxFiles: null}}}")
 	})), "what pflag and Kubernetes' own types read")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -33,8 +34,14 @@ func (a argued) unknownTo(version semver.Version) []wrong {
 		}
 	}
 	config := componentParts[k8s.KubeletID] + ".extraConfig."
-	for _, gate := range a.gates {
-		known.checkGate(config+"featureGates", k8s.KubeletID, gate)
+	gates, _ := a.fields["featureGates"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
+		set, is := gates[name].(bool)
+		if !is {
+			known.refuse(config+"featureGates", name, name+" has a value that the kubelet refuses", toWrite("bool"))
+			continue
+		}
+		known.checkGate(config+"featureGates", k8s.KubeletID, gate{name, strconv.FormatBool(set)})
 	}
 	for _, field := range slices.Sorted(maps.Keys(a.fields)) { // Talos refuses an unknown one, and leaves the kubelet as it is, without a word
 		known.checkName(config+field, kubeletFields, field, "field of KubeletConfiguration")
@@ -128,13 +135,19 @@ func (k *knowledge) checkName(part, kind, name, what string) {
 	}
 }
 
-// checkGate refuses a feature gate that is gone, or mistyped.
-func (k *knowledge) checkGate(part, id, gate string) {
-	switch what := "feature gate"; {
-	case id == etcdID:
-		k.checkSpelling(part, etcdFeatureGates, gate, what+" of etcd")
-	case !k.checkGone(part, featureGates, gate, what):
-		k.checkSpelling(part, featureGates, gate, k.inRelease(what))
+// checkGate refuses a feature gate that is gone or mistyped, and another value than that to which a release has locked it.
+func (k *knowledge) checkGate(part, id string, set gate) {
+	const what = "feature gate"
+	if id == etcdID {
+		k.checkSpelling(part, etcdFeatureGates, set.name, what+" of etcd")
+		return
+	}
+	if !k.checkGone(part, featureGates, set.name, what) {
+		k.checkSpelling(part, featureGates, set.name, k.inRelease(what))
+	}
+	value, err := strconv.ParseBool(set.value)
+	if only := k.table[featureGates][set.name]; only != "" && err == nil && strconv.FormatBool(value) != only {
+		k.refuse(part, set.name, fmt.Sprintf("%s can only be %s in Kubernetes 1.%d", set.name, only, k.minor), removeIt)
 	}
 }
 
@@ -163,14 +176,16 @@ func (k *knowledge) checkSpelling(part, kind, name, what string) bool {
 	return meant != ""
 }
 
-// gatesOf returns the names in a list of feature gates, GATE=BOOLEAN or COMPONENT:GATE=BOOLEAN, separated by commas. Spaces count for
-// nothing.
-func gatesOf(list string) (names []string) {
+// gate is a feature gate, and the text of its value.
+type gate struct{ name, value string }
+
+// gatesOf returns what a list of feature gates sets: GATE=BOOLEAN or COMPONENT:GATE=BOOLEAN, separated by commas. Spaces count for nothing.
+func gatesOf(list string) (gates []gate) {
 	for one := range strings.SplitSeq(list, ",") {
-		name, _, _ := strings.Cut(one, "=")
+		name, value, _ := strings.Cut(one, "=")
 		if name = strings.TrimSpace(name[strings.LastIndex(name, ":")+1:]); name != "" {
-			names = append(names, name)
+			gates = append(gates, gate{name, strings.TrimSpace(value)})
 		}
 	}
-	return names
+	return gates
 }

@@ -32,15 +32,19 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	bounds := boundsOf(t)
 	for component, flags := range componentFlags(t) {
 		flags.VisitAll(func(f *pflag.Flag) {
-			line := component + " " + f.Name + " " + f.Value.Type()
+			line := component + " " + f.Name + " " + flagType(f)
 			if component == "kubelet" {
 				line += bounds[fieldOf(t, f.Name)]
 			}
 			lines = append(lines, line)
 		})
 	}
-	for gate := range utilfeature.DefaultMutableFeatureGate.GetAll() {
-		lines = append(lines, "feature-gate "+string(gate))
+	for gate, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		line := "feature-gate " + string(gate)
+		if spec.LockToDefault {
+			line += fmt.Sprintf(" %t", spec.Default)
+		}
+		lines = append(lines, line)
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[kubeletconfig.KubeletConfiguration]()) {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
@@ -76,6 +80,15 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	if !bytes.Equal(want, got) {
 		t.Errorf("%s is not what the components take: go test . -update writes it anew", path)
 	}
+}
+
+// flagType names the type of a flag. Several types of maps, with different forms, call themselves mapStringString.
+func flagType(f *pflag.Flag) string {
+	name := f.Value.Type()
+	if name == "mapStringString" {
+		return reflect.TypeOf(f.Value).Elem().Name()
+	}
+	return name
 }
 
 // typeOf names the type of a field as config-check knows it; "" for one that it does not know.
