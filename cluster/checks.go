@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
@@ -104,8 +105,38 @@ var builtIn = map[string]map[string]bool{
 	"batch/v1": {"CronJob": true, "Job": true},
 }
 
+// inNoNamespace are further kinds that are in no namespace: of Kubernetes, and of what Slipway and its tree install.
+var inNoNamespace = map[string][]string{
+	"apiextensions.k8s.io":      {"CustomResourceDefinition"},
+	"apiregistration.k8s.io":    {"APIService"},
+	"cert-manager.io":           {"ClusterIssuer"},
+	"external-secrets.io":       {"ClusterExternalSecret", "ClusterSecretStore"},
+	"gateway.networking.k8s.io": {"GatewayClass"},
+	"networking.k8s.io":         {"IngressClass"},
+	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
+	"scheduling.k8s.io":         {"PriorityClass"},
+	"storage.k8s.io":            {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"},
+}
+
+// lastServed are API versions that no Kubernetes serves that Slipway knows, with the version that has their kinds.
+var lastServed = map[string]string{
+	"apps/v1beta1": "apps/v1", "apps/v1beta2": "apps/v1", "batch/v1beta1": "batch/v1", "batch/v2alpha1": "batch/v1",
+	"extensions/v1beta1": "apps/v1 or networking.k8s.io/v1", "networking.k8s.io/v1beta1": "networking.k8s.io/v1",
+	"policy/v1beta1": "policy/v1", "rbac.authorization.k8s.io/v1beta1": "rbac.authorization.k8s.io/v1",
+	"storage.k8s.io/v1beta1": "storage.k8s.io/v1", "apiextensions.k8s.io/v1beta1": "apiextensions.k8s.io/v1",
+	"cert-manager.io/v1alpha2": "cert-manager.io/v1", "cert-manager.io/v1alpha3": "cert-manager.io/v1", "cert-manager.io/v1beta1": "cert-manager.io/v1",
+}
+
 // checkKind checks a kind of Kubernetes' own. Objects of a kind that does not exist are none, of which every check is true.
 func (o CheckedObjects) checkKind(path string, findings *Findings) {
+	if served := lastServed[o.APIVersion]; served != "" {
+		findings.Found(path+".apiVersion", "write "+served, "%s is served no more", o.APIVersion)
+		return
+	}
+	group, _, _ := strings.Cut(o.APIVersion, "/")
+	if o.Namespace != "" && slices.Contains(inNoNamespace[group], o.Kind) {
+		findings.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
+	}
 	kinds, known := builtIn[o.APIVersion]
 	if !known || o.Kind == "" {
 		return

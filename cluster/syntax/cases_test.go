@@ -45,9 +45,9 @@ var cases = map[string]struct{ valid, wrong []string }{
 		wrong: []string{"two\nlines", " led", strings.Repeat("a", 301), "a\u200bb", "ghp_0123456789abcdef0123456789abcdef0123"},
 	},
 	"cel-expression": {
-		valid: []string{"object.status.readyReplicas >= 2", "true", "object.?status.?phase.orValue('') == 'größer'",
-			`object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`, "object.ok", "'a'.lowerAscii() == 'a'"},
-		wrong: []string{"object.status.ready ==", "objekt.status", "1 + 1", "object.status.conditions.exists(c)", "size('a')", "tru e", "f(ä)",
+		valid: []string{"object.status.readyReplicas >= 2", "object.?status.?phase.orValue('') == 'größer'",
+			`object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`, "object.ok", "object.a.lowerAscii() == 'a'"},
+		wrong: []string{"object.status.ready ==", "true", "1 == 1", "object", "objekt.status", "1 + 1", "object.status.conditions.exists(c)", "size('a')", "tru e", "f(ä)",
 			"object.a\n== 1"},
 	},
 	"kubernetes-label-value": {
@@ -330,6 +330,11 @@ var cases = map[string]struct{ valid, wrong []string }{
 	"bucket-endpoint": {
 		valid: []string{"s3.example.com", "minio:9000", "10.0.0.1:9000", "[fd00::1]:9000"},
 		wrong: []string{"https://s3.example.com", "http://minio:9000/", "s3.example.com/bucket", "s3.example.com:0", "", "user@s3.example.com", ":9000"},
+	},
+	"cron-schedule": {
+		valid: []string{"17 */6 * * *", "0 3 * * SUN", "0,30 1-5 1 jan-mar ?", "@daily", "0 0 1-31/2 * 1-5"},
+		wrong: []string{"61 * * * *", "0 3 * * XYZ", "*/0 3 * * *", "0 24 * * *", "0 0 0 * *", "0 0 * 13 *", "0 0 * * 7", "hourly", "* * * *",
+			"* * * * * *", "@often", "5-1 * * * *", "- * * * *", ""},
 	},
 	"bucket-name": {
 		valid: []string{"platform", "a.b-c", "abc", strings.Repeat("a", 63)},

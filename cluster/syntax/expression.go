@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/ext"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
@@ -18,7 +19,10 @@ import (
 const expressionCost = 1_000_000
 
 // Expression is a CEL expression about an object of Kubernetes, which it knows as `object`. `now` is the time at which the object was read.
-type Expression struct{ program cel.Program }
+type Expression struct {
+	program cel.Program
+	root    celast.Expr
+}
 
 // environment is what expressions may use: CEL's standard library, with functions for texts, lists, sets and fields that may be missing.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
@@ -48,7 +52,16 @@ func CompileExpression(text string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expression{program}, nil
+	return &Expression{program, ast.NativeRep().Expr()}, nil
+}
+
+// judges reports whether the expression says something of the object: one without it is true or false of all, and the object alone is neither.
+func (e *Expression) judges() bool {
+	looks := false
+	celast.PostOrderVisit(e.root, celast.NewExprVisitor(func(part celast.Expr) {
+		looks = looks || part.Kind() == celast.IdentKind && part.AsIdent() == "object"
+	}))
+	return looks && e.root.Kind() != celast.IdentKind
 }
 
 // Holds reports whether the expression is true of an object.
@@ -71,7 +84,11 @@ var expressionForms = []Form{{
 	Name: "cel-expression", What: "a CEL expression", Words: "CEL expression about `object`, on one line, that is true or false",
 	Example: "object.status.readyReplicas >= 2", Pattern: `^.+$`, anyScript: true,
 	check: func(value string) *Fault {
-		if _, err := CompileExpression(value); err != nil {
+		expression, err := CompileExpression(value)
+		switch {
+		case err == nil && !expression.judges():
+			return because("says nothing of the object", "compare a part of it, as in object.status.readyReplicas >= 2")
+		case err != nil:
 			return because("is no CEL expression: "+inASCII(err.Error()),
 				"correct it; the object is `object`, as in object.status.readyReplicas >= 2")
 		}

@@ -57,7 +57,7 @@ func Lookup(name string) (Form, bool) {
 var forms = func() []Form {
 	all := slices.Concat(
 		nameForms, hostForms, addressForms, urlForms, gitForms, proxmoxForms, talosForms, versionForms, ociForms, sizeForms,
-		objectForms, expressionForms,
+		objectForms, expressionForms, scheduleForms,
 	)
 	for i := range all {
 		all[i].pattern = regexp.MustCompile(all[i].Pattern)

@@ -147,8 +147,8 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                    {"METRICS_SIZE": "20GB"},
 		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; " +
 			"write it like 30d": {"METRICS_RETENTION": "1 month"},
-		"gitops.settings.ETCD_BACKUP_SCHEDULE: hourly has another form than the manifests take; " +
-			"write it like 17 */6 * * *": {"ETCD_BACKUP_SCHEDULE": "hourly"},
+		"gitops.settings.ETCD_BACKUP_SCHEDULE: hourly has not five parts; write minute, hour, day, month and weekday, " +
+			"such as 17 */6 * * *": {"ETCD_BACKUP_SCHEDULE": "hourly"},
 		"gitops.settings.DOMIAN: is used by no manifest; did you mean DOMAIN?": {"DOMIAN": "infra.example.com"},
 	} {
 		advice, problems, err := CheckStack(withTree(t, "kind: ConfigMap\ndata: {a: '${DOMAIN} ${OWN:=1}'}\n"), given(t, settings))
