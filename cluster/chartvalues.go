@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
@@ -114,6 +115,11 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 		value := ValueAt(given, one.Path)
 		list, isList := value.([]any)
 		number, isNumber := value.(float64)
+		if text, isText := value.(string); isText && one.Want == 1 { // most charts take it, and the schemas of the others say so
+			var err error
+			number, err = strconv.ParseFloat(text, 64)
+			isNumber = err == nil
+		}
 		switch {
 		case value == nil, value == one.Want, one.Want == 1 && isNumber && number >= 1, one.Want == 1 && isList && len(list) > 0:
 		case isList:

@@ -80,6 +80,12 @@ const (
 // NotificationController sends alerts, and takes webhooks.
 const NotificationController FluxComponent = "notification-controller"
 
+// The controllers that write new images into Git. The second follows what the first has found.
+const (
+	imageReflector  FluxComponent = "image-reflector-controller"
+	imageAutomation FluxComponent = "image-automation-controller"
+)
+
 // sourceWatcher is not in Flux before 2.7.
 const sourceWatcher FluxComponent = "source-watcher"
 
@@ -87,8 +93,8 @@ var requiredComponents = []FluxComponent{SourceController, KustomizeController, 
 
 // Choices lists the controllers.
 func (FluxComponent) Choices() []string {
-	return append(texts(requiredComponents...), string(NotificationController), "image-reflector-controller",
-		"image-automation-controller", string(sourceWatcher))
+	return append(texts(requiredComponents...), string(NotificationController), string(imageReflector), string(imageAutomation),
+		string(sourceWatcher))
 }
 
 // DefaultFlux returns the Flux of a stack that sets no key of it.
@@ -120,6 +126,10 @@ func (c gitOpsCheck) flux() {
 	} else if slices.Contains(f.Components, sourceWatcher) && olderThan(f.Version, 2, 7) {
 		c.Found(path+".components", "remove it, or write gitops.flux.version 2.7.0 or newer", "has %s, which Flux %s does not have",
 			sourceWatcher, f.Version)
+	}
+	if slices.Contains(f.Components, imageAutomation) && !slices.Contains(f.Components, imageReflector) {
+		c.Found(path+".components", "add it, or remove "+string(imageAutomation), "lacks %s, whose objects %s reads", imageReflector,
+			imageAutomation)
 	}
 	if f.TenantServiceAccount != "" && !f.Multitenant {
 		c.Found(path+".tenantServiceAccount", "remove it, or write gitops.flux.multitenant: true",

@@ -246,6 +246,7 @@ func (c gitOpsCheck) gitOps() {
 		c.gitByHTTPS()
 	}
 	c.unusedSourceSecrets(g)
+	c.unusedOfGit(g)
 	for _, setting := range Settings {
 		if _, repeated := g.Settings[setting.Key]; repeated {
 			c.Found(KeyPath("gitops.settings", setting.Key), "pick another name", "follows %s", setting.From)
@@ -260,6 +261,19 @@ func (c gitOpsCheck) gitOps() {
 	if c.GitHubAppPrivateKey.IsSet() && g.GitHubApp == nil {
 		c.Found("githubAppPrivateKey", "add it, or run: pulumi config rm slipway:githubAppPrivateKey",
 			"is the key of a GitHub App, and gitops.githubApp is missing")
+	}
+}
+
+// unusedOfGit reports a user and a branch that have no effect.
+func (c gitOpsCheck) unusedOfGit(g GitOps) {
+	var plain GitOps
+	SetDefaults(&plain)
+	access := g.Access()
+	if g.Username != plain.Username && g.Username != "" && access != GitByPassword && !c.Unusable("gitops.url") {
+		c.Found("gitops.username", "remove it", "%s is for the secret gitPassword, which Flux does not use here", g.Username)
+	}
+	if g.Branch != plain.Branch && g.Branch != "" && g.Source().Kind != SourceGit {
+		c.Found("gitops.branch", "remove it", "%s is for a Git repository, and Flux syncs from another source", g.Branch)
 	}
 }
 

@@ -236,8 +236,10 @@ func (c *addressCheck) announcements() {
 	case pool.Announce != AnnounceBGP && pool.Announce != "" && pool.BGP != nil:
 		c.Found(path+".bgp", "write "+path+".announce: bgp, or remove it", "is not used, because announce is %s", pool.Announce)
 	case pool.BGP != nil:
+		c.system(path+".bgp.asn", pool.BGP.ASN)
 		seen := map[netip.Addr]int{}
 		for i, peer := range pool.BGP.Peers {
+			c.system(ItemPath(path+".bgp.peers", i)+".asn", peer.ASN)
 			at := ItemPath(path+".bgp.peers", i) + ".address"
 			if other, twice := seen[peer.Address]; twice && peer.Address.IsValid() {
 				c.Found(at, "keep one", "%s is that of %s.bgp.peers[%d]", peer.Address, path, other)
@@ -245,6 +247,13 @@ func (c *addressCheck) announcements() {
 			seen[peer.Address] = i
 			c.outsidePool(c.Network.ipv4(), at, peer.Address)
 		}
+	}
+}
+
+// system refuses the numbers that no autonomous system has: RFC 7607, RFC 6793 (AS_TRANS) and RFC 7300.
+func (c *addressCheck) system(path string, number int) {
+	if slices.Contains([]int{23456, 65535, 4294967295}, number) {
+		c.Found(path, "write a private one, such as 64512", "%d is reserved, and routers refuse it", number)
 	}
 }
 

@@ -75,7 +75,7 @@ func CheckPodValues(path string, values map[string]any, findings *Findings) {
 		switch value := values[key].(type) {
 		case map[string]any:
 			switch key {
-			case "podDisruptionBudget":
+			case "podDisruptionBudget", "pdb":
 				p.budget(at, value, values)
 			case "webhook":
 				p.webhook(at, value)
@@ -102,8 +102,11 @@ func (p podValues) budget(path string, given, workload map[string]any) {
 	most, least := given["maxUnavailable"], given["minAvailable"]
 	number, isNumber := least.(float64)
 	replicas, known := cmp.Or(workload["replicas"], workload["replicaCount"]).(float64)
+	enabled, switched := given["enabled"] // some charts have no switch
 	switch {
-	case given["enabled"] != true:
+	case switched && enabled != true:
+	case most != nil && least != nil:
+		p.Found(path, "keep one", "has minAvailable and maxUnavailable, of which Kubernetes takes one")
 	case slices.Contains([]any{0.0, "0", "0%"}, most):
 		p.Found(path+".maxUnavailable", "write 1 or more", problem, most)
 	case least == "100%", isNumber && known && number >= replicas:
