@@ -47,11 +47,9 @@ func (f *flux) prepare(args *secrets.SecretsFoundationArgs) {
 
 func (f *flux) handOver() (*handover, error) {
 	needs := f.foundation.Flux
-	in := f.objectsAfter(f.gate, f.core)
-	in.DependsOn = append(in.DependsOn, f.namespace)
 	args := &gitops.GitOpsHandoverArgs{
 		GitOps: f.GitOps, Settings: f.Settings(), Secrets: needs,
-		InCluster: in, Foundation: f.foundation.Leaves(), Steps: f.steps(), VMs: f.talos.VMs(),
+		InCluster: f.objectsAfter(f.gate, f.core, f.foundation), Steps: f.steps(), VMs: f.talos.VMs(),
 		OperatorGit: f.InGit(f.GitOps.Operator.Service().Name),
 	}
 	if needs.Source != "" || needs.CA != "" {

@@ -18,7 +18,6 @@ var (
 	providers  *components.Providers
 	machines   *talos.TalosCluster
 	gate       *readiness.ReadinessGate
-	namespace  pulumi.Resource // of secrets.NewNamespace
 	foundation *secrets.SecretsFoundation
 	identity   pulumi.Resource // of gate.Identify: another cluster of the name replaces what is in this one
 )
@@ -30,9 +29,8 @@ func ExampleNewGitOpsHandover() {
 		Steps: components.Steps{Name: declared.Identity.Name, Kubeconfig: machines.Kubeconfig, CommandProvider: providers.Command},
 		InCluster: components.InCluster{
 			KubernetesProvider: providers.Kubernetes,
-			Lifetime:           components.Lifetime{DependsOn: append(gate.Leaves(), namespace), DeletedWith: identity},
+			Lifetime:           components.Lifetime{DependsOn: foundation.Leaves(), DeletedWith: identity},
 		},
-		Foundation: foundation.Leaves(),
 	}, pulumi.DependsOn(gate.Leaves()))
 	if err != nil {
 		return

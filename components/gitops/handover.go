@@ -25,12 +25,8 @@ const typeGitOpsHandover = "slipway:gitops:GitOpsHandover"
 
 // GitOpsHandoverArgs are the arguments of a GitOpsHandover.
 type GitOpsHandoverArgs struct {
-	component.InCluster // for the operator, DependsOn has Flux's namespace
+	component.InCluster
 	component.Steps
-
-	// Foundation lists the leaves that Flux waits for besides those of DependsOn, which are enough for its operator: both are made at the
-	// same time; none by default.
-	Foundation []pulumi.Resource
 
 	GitOps   cluster.GitOps      // Flux, and what it syncs from; required
 	Secrets  cluster.FluxSecrets // the Secrets that Flux needs; Source is required unless the source is public
@@ -121,7 +117,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
-	first := slices.Concat(operator.Leaves(), []pulumi.Resource{settings}, args.Foundation)
+	first := append(operator.Leaves(), settings)
 	return newInstance(ctx, name+"-instance", args, args.Child(h, pulumi.DependsOn(first)), ours)
 }
 
@@ -132,7 +128,7 @@ func (h *GitOpsHandover) verify(
 	return step.New(ctx, name+"-probe", step.Args{
 		Run: step.Run{
 			Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration,
-			Provider: args.CommandProvider, DependsOn: slices.Concat(args.DependsOn, args.Foundation, after),
+			Provider: args.CommandProvider, DependsOn: slices.Concat(args.DependsOn, after),
 		},
 		Triggers: args.triggers(), ReplaceWith: []pulumi.Resource{args.DeletedWith},
 	}, h)

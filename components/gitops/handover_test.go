@@ -62,11 +62,6 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverAr
 			Secrets:  cluster.FluxSecrets{Source: "flux-system"},
 			Settings: gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
 		}
-		foundation, err := command.NewProvider(ctx, "foundation", nil)
-		if err != nil {
-			return err
-		}
-		args.Foundation = []pulumi.Resource{foundation}
 		if mutate != nil {
 			mutate(args)
 		}
@@ -100,12 +95,6 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 		assert.Equal(t, gate.URN, reg.DeletedWith, reg.Name)
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN(), reg.Name)
 	}
-	foundation := rec.Resource(t, "foundation")
-	for _, reg := range []mocks.Registration{settings, operator} {
-		assert.False(t, rec.After(reg, foundation), "%s is made beside the secrets", reg.Name)
-	}
-	assert.Contains(t, instance.Dependencies, foundation.URN)
-	assert.Contains(t, probe.Dependencies, foundation.URN)
 	assert.Equal(t, rec.Resource(t, "commands").URN, probe.ProviderURN())
 	assert.Contains(t, rec.Resource(t, "next").Dependencies, probe.URN, "resources that need Flux wait for the probe")
 	assert.Equal(t, "flux-operator", operator.Input("name"))

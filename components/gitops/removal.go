@@ -29,6 +29,6 @@ func newRemoval(
 	})
 	return step.NewRemoval(ctx, name, step.Run{
 		Subcommand: subcommand, Spec: spec, Timeout: args.GitOps.Timeout.Duration, Provider: args.CommandProvider,
-		DependsOn: slices.Concat(args.DependsOn, args.Foundation, []pulumi.Resource{instance}), DeletedWith: args.DeletedWith,
+		DependsOn: append(slices.Clone(args.DependsOn), instance), DeletedWith: args.DeletedWith,
 	}, parent)
 }
