@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/slipway-platform/slipway/cluster"
 )
 
@@ -13,7 +15,8 @@ import (
 type declared struct {
 	object
 
-	file string
+	file     string
+	document *yaml.Node
 }
 
 func (d declared) group() string {
@@ -117,7 +120,7 @@ func (r *reader) checkTenants(stack *cluster.Cluster) cluster.Problems {
 	}
 	var bare []declared
 	for _, d := range r.declared {
-		isFlux := d.Kind == "Kustomization" && d.group() == "kustomize.toolkit.fluxcd.io" || d.Kind == "HelmRelease"
+		isFlux := d.Kind == "Kustomization" && d.group() == layerGroup || d.Kind == "HelmRelease"
 		if isFlux && d.Spec.ServiceAccountName == "" {
 			bare = append(bare, d)
 		}

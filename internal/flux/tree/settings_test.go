@@ -297,9 +297,10 @@ func TestCheckStack_KnowsTheLocalClassOfTheTree(t *testing.T) {
 }
 
 func TestCheckStack_WarnsOfTenantsWithoutAServiceAccount(t *testing.T) {
-	const layer = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s}\nspec: {%s}\n---\n"
+	const layer = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s}\n" +
+		"spec: {interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, %s}\n---\n"
 	tenants := func(c *cluster.Cluster) { c.GitOps.Flux.Multitenant = true }
-	bare := fmt.Sprintf(layer, "a", "prune: true") + fmt.Sprintf(layer, "b", "prune: true")
+	bare := fmt.Sprintf(layer, "a", "wait: true") + fmt.Sprintf(layer, "b", "wait: true")
 	advice, _, err := CheckStack(withTree(t, bare), given(t, nil, tenants))
 	require.NoError(t, err)
 	assert.EqualError(t, advice, "gitops.flux.multitenant: kubernetes/clusters/infra/object.yaml declares the Kustomization a without "+

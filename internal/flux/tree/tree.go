@@ -130,7 +130,7 @@ func (r *reader) objects(name string) (objects []object, err error) {
 		if !object.Metadata.unsubstituted() {
 			r.scan(name, &document)
 		}
-		r.declared = append(r.declared, declared{object, name})
+		r.declared = append(r.declared, declared{object, name, &document})
 		for key := range object.Spec.PostBuild.Substitute {
 			r.own[key] = true
 		}
@@ -148,10 +148,11 @@ type object struct {
 	}
 	Spec struct {
 		Path           string
-		SourceRef      struct{ Name, Namespace string }      `yaml:"sourceRef"`
-		SecretStoreRef struct{ Kind, Name string }           `yaml:"secretStoreRef"`
-		Group          string                                // of a CustomResourceDefinition
-		Chart          struct{ Spec struct{ Chart string } } // of a HelmRelease
+		SourceRef      struct{ Kind, Name, Namespace string } `yaml:"sourceRef"`
+		DependsOn      []struct{ Name, Namespace string }     `yaml:"dependsOn"`
+		SecretStoreRef struct{ Kind, Name string }            `yaml:"secretStoreRef"`
+		Group          string                                 // of a CustomResourceDefinition
+		Chart          struct{ Spec struct{ Chart string } }  // of a HelmRelease
 		Install        struct {
 			CRDs string `yaml:"crds"`
 		}
@@ -210,7 +211,7 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 	var folders []string
 	switch group, _, _ := strings.Cut(object.APIVersion, "/"); {
 	case object.Kind != "Kustomization" && object.Kind != "Component":
-	case group == "kustomize.toolkit.fluxcd.io" && object.Spec.Path != "" && object.Spec.SourceRef.Name == cluster.FluxSync:
+	case group == layerGroup && object.Spec.Path != "" && object.Spec.SourceRef.Name == cluster.FluxSync:
 		folders = append(folders, object.Spec.Path)
 	case group == kustomizeGroup:
 		if err := r.generated(name, object); err != nil {

@@ -188,7 +188,7 @@ func TestCheckStack_WarnsOfASettingThatStaysAsItIsWritten(t *testing.T) {
 	manifests := withTree(t, `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: apps}
-spec: {path: ./apps, sourceRef: {kind: GitRepository, name: flux-system}}
+spec: {interval: 1h, prune: true, path: ./apps, sourceRef: {kind: GitRepository, name: flux-system}}
 `)
 	const script = "kind: ConfigMap\ndata:\n  a: ${HOME} ${CLUSTER_NAME} ${broken\n  b: ${CLUSTER_NAME}\n"
 	manifests["apps/script.yaml"] = &fstest.MapFile{Data: []byte(script)}

@@ -1,0 +1,160 @@
+package tree
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
+)
+
+const layerGroup = "kustomize.toolkit.fluxcd.io"
+
+// layerFields are the fields of the spec of a Kustomization of Flux: api/v1/kustomization_types.go of kustomize-controller 1.9. The API
+// server refuses others.
+var layerFields = []string{
+	"buildMetadata", "commonMetadata", "components", "decryption", "deletionPolicy", "dependsOn", "force", "healthCheckExprs", "healthChecks",
+	"ignore", "ignoreMissingComponents", "images", "interval", "kubeConfig", "namePrefix", "nameSuffix", "patches", "path", "postBuild",
+	"prune", "retryInterval", "serviceAccountName", "sourceRef", "suspend", "targetNamespace", "timeout", "wait",
+}
+
+// sourceKinds are the kinds of sources that a Kustomization of Flux takes.
+var sourceKinds = []string{"Bucket", "ExternalArtifact", "GitRepository", "OCIRepository"}
+
+// layers returns the Kustomizations of Flux that were read.
+func (r *reader) layers() []declared {
+	return slices.DeleteFunc(slices.Clone(r.declared), func(d declared) bool { return d.Kind != "Kustomization" || d.group() != layerGroup })
+}
+
+// checkLayers returns advice about Kustomizations of Flux that the API server refuses, or that wait for ever.
+func (r *reader) checkLayers() cluster.Problems {
+	var findings cluster.Findings
+	layers := r.layers()
+	var names []string
+	for _, layer := range layers {
+		names = append(names, layer.Metadata.Name)
+	}
+	for _, layer := range layers {
+		found := func(remedy, problem string, values ...any) {
+			findings.Found("gitops.path", remedy, layer.file+": Kustomization "+layer.Metadata.Name+": "+problem, values...)
+		}
+		layer.checkFields(found)
+		layer.checkSource(found)
+		for _, needed := range layer.Spec.DependsOn {
+			switch {
+			case strings.Contains(needed.Name, "${") || r.remote() || slices.Contains(names, needed.Name):
+			case cluster.Suggest(needed.Name, names) != "":
+				found("did you mean "+cluster.Suggest(needed.Name, names)+"?", "waits for %s, which no manifest declares", needed.Name)
+			default:
+				found("apply it, too, or remove it from dependsOn", "waits for %s, which no manifest declares", needed.Name)
+			}
+		}
+		if circle := circleFrom(layer.Metadata.Name, layers); circle != nil {
+			found("remove one of them from dependsOn", "waits for itself: %s", strings.Join(circle, " → "))
+		}
+	}
+	return findings.All()
+}
+
+// remote reports whether manifests of another place are applied, too.
+func (r *reader) remote() bool {
+	return slices.ContainsFunc(r.declared, func(d declared) bool {
+		return slices.ContainsFunc(slices.Concat(d.Resources, d.Components), func(one string) bool { return strings.Contains(one, "://") })
+	})
+}
+
+// checkFields compares the fields of spec with those that there are.
+func (d declared) checkFields(found func(remedy, problem string, values ...any)) {
+	fields := fieldsOf(d.document, "spec")
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(layerFields, name) {
+			found(cluster.OneOf(name, layerFields), "%s is no field of its spec", name)
+		}
+	}
+	for _, name := range []string{"interval", "timeout", "retryInterval"} {
+		value, given := fields[name]
+		switch {
+		case !given && name == "interval":
+			found("add one, such as interval: 10m", "has no %s", name)
+		case !given || strings.Contains(value.Value, "${"):
+		default:
+			if _, err := time.ParseDuration(value.Value); err != nil {
+				found("write a number with a unit, such as 10m", "its %s %s is no duration", name, syntax.Shown(syntax.Form{}, value.Value))
+			}
+		}
+	}
+	for _, name := range []string{"prune", "wait", "force", "suspend"} {
+		value, given := fields[name]
+		switch {
+		case !given && name == "prune":
+			found("add prune: true, or false", "does not say whether it prunes")
+		case given && value.Tag != "!!bool" && !strings.Contains(value.Value, "${"):
+			found("write true or false, without quotes", "its %s is neither true nor false", name)
+		}
+	}
+}
+
+// checkSource checks the kind of the source.
+func (d declared) checkSource(found func(remedy, problem string, values ...any)) {
+	source := d.Spec.SourceRef
+	switch {
+	case source.Name == "":
+		found("add sourceRef, such as {kind: GitRepository, name: "+cluster.FluxSync+"}", "has no source")
+	case strings.Contains(source.Kind, "${") || slices.Contains(sourceKinds, source.Kind):
+	default:
+		found(cluster.OneOf(source.Kind, sourceKinds), "%s is no kind of its sourceRef", syntax.Shown(syntax.Form{}, source.Kind))
+	}
+	if meant := syntax.Nearest(source.Name, []string{cluster.FluxSync}, 2); meant != "" && source.Name != meant {
+		found("did you mean "+meant+"?", "its source %s is not declared", source.Name)
+	}
+}
+
+// circleFrom returns the way from a layer over dependsOn back to itself; nil if there is none.
+func circleFrom(name string, layers []declared) []string {
+	needs := map[string][]string{}
+	for _, layer := range layers {
+		for _, needed := range layer.Spec.DependsOn {
+			needs[layer.Metadata.Name] = append(needs[layer.Metadata.Name], needed.Name)
+		}
+	}
+	seen := map[string]bool{}
+	var way func(at string) []string
+	way = func(at string) []string {
+		for _, next := range needs[at] {
+			if next == name {
+				return []string{at, next}
+			}
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			if rest := way(next); rest != nil {
+				return append([]string{at}, rest...)
+			}
+		}
+		return nil
+	}
+	return way(name)
+}
+
+// fieldsOf returns the values of a mapping at the top of a document, by key.
+func fieldsOf(document *yaml.Node, of string) map[string]*yaml.Node {
+	fields := map[string]*yaml.Node{}
+	if document == nil || len(document.Content) == 0 {
+		return fields
+	}
+	top := document.Content[0]
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		if top.Content[i].Value != of || top.Content[i+1].Kind != yaml.MappingNode {
+			continue
+		}
+		for j := 0; j+1 < len(top.Content[i+1].Content); j += 2 {
+			fields[top.Content[i+1].Content[j].Value] = top.Content[i+1].Content[j+1]
+		}
+	}
+	return fields
+}
