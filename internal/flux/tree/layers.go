@@ -63,7 +63,7 @@ func (r *reader) checkLayers() cluster.Problems {
 // remote reports whether manifests of another place are applied, too.
 func (r *reader) remote() bool {
 	return slices.ContainsFunc(r.declared, func(d declared) bool {
-		return slices.ContainsFunc(slices.Concat(d.Resources, d.Components), func(one string) bool { return strings.Contains(one, "://") })
+		return slices.ContainsFunc(slices.Concat(d.allResources(), d.Components), isRemote)
 	})
 }
 
@@ -141,20 +141,23 @@ func circleFrom(name string, layers []declared) []string {
 	return way(name)
 }
 
-// fieldsOf returns the values of a mapping at the top of a document, by key.
+// fieldsOf returns the values of a document, or of a mapping at its top, by key.
 func fieldsOf(document *yaml.Node, of string) map[string]*yaml.Node {
 	fields := map[string]*yaml.Node{}
-	if document == nil || len(document.Content) == 0 {
+	if document == nil || len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode {
 		return fields
 	}
-	top := document.Content[0]
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		if top.Content[i].Value != of || top.Content[i+1].Kind != yaml.MappingNode {
-			continue
+	add := func(mapping *yaml.Node) {
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			fields[mapping.Content[i].Value] = mapping.Content[i+1]
 		}
-		for j := 0; j+1 < len(top.Content[i+1].Content); j += 2 {
-			fields[top.Content[i+1].Content[j].Value] = top.Content[i+1].Content[j+1]
-		}
+	}
+	if add(document.Content[0]); of == "" {
+		return fields
+	}
+	below := fields[of]
+	if clear(fields); below != nil && below.Kind == yaml.MappingNode {
+		add(below)
 	}
 	return fields
 }

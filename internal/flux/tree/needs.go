@@ -26,7 +26,7 @@ func (d declared) group() string {
 
 // applies reports whether something comes of a manifest. Nothing comes of a kustomization alone, unless it makes or fetches something.
 func (d declared) applies() bool {
-	remote := slices.ContainsFunc(slices.Concat(d.Resources, d.Components), func(one string) bool { return strings.Contains(one, "://") })
+	remote := slices.ContainsFunc(slices.Concat(d.allResources(), d.Components), isRemote)
 	return d.Kind != "" && (d.group() != kustomizeGroup || remote || len(d.ConfigMapGenerator)+len(d.SecretGenerator)+len(d.HelmCharts) > 0)
 }
 

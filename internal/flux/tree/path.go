@@ -42,7 +42,7 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 			"%s declares nothing, and Flux fails on a folder without manifests", folder)}, nil
 	}
 	advice = slices.Concat(reader.checkNeeds(stack), reader.checkTenants(stack), reader.checkPlainSecrets(), reader.checkStorage(stack),
-		reader.checkLayers(), reader.checkApprover(stack), reader.checkLiteral(settings))
+		reader.checkLayers(), reader.checkKustomizations(), reader.checkApprover(stack), reader.checkLiteral(settings))
 	return advice, nil, reader.variables(settings)
 }
 

@@ -134,6 +134,9 @@ func (r *reader) objects(name string) (objects []object, err error) {
 		for key := range object.Spec.PostBuild.Substitute {
 			r.own[key] = true
 		}
+		if strings.EqualFold(object.Kind, "Kustomization") { // what it means is clear, so that no more is said than that
+			object.Kind = "Kustomization"
+		}
 		objects = append(objects, object)
 	}
 }
@@ -163,11 +166,15 @@ type object struct {
 		} `yaml:"postBuild"`
 	}
 	Resources, Components []string
-	ConfigMapGenerator    []generator `yaml:"configMapGenerator"`
-	SecretGenerator       []yaml.Node `yaml:"secretGenerator"`
-	HelmCharts            []yaml.Node `yaml:"helmCharts"`
-	GeneratorOptions      marks       `yaml:"generatorOptions"`
-	Provisioner           string      // of a StorageClass
+	Bases                 []string // the former name of resources
+	Patches               []struct{ Path string }
+	PatchesJSON6902       []struct{ Path string } `yaml:"patchesJson6902"`
+	PatchesStrategicMerge []string                `yaml:"patchesStrategicMerge"`
+	ConfigMapGenerator    []generator             `yaml:"configMapGenerator"`
+	SecretGenerator       []yaml.Node             `yaml:"secretGenerator"`
+	HelmCharts            []yaml.Node             `yaml:"helmCharts"`
+	GeneratorOptions      marks                   `yaml:"generatorOptions"`
+	Provisioner           string                  // of a StorageClass
 
 	Data       any // of a Secret
 	StringData any `yaml:"stringData"`
@@ -217,8 +224,8 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		if err := r.generated(name, object); err != nil {
 			return err
 		}
-		for _, resource := range slices.Concat(object.Resources, object.Components) {
-			if !strings.Contains(resource, "://") {
+		for _, resource := range slices.Concat(object.allResources(), object.Components) {
+			if !isRemote(resource) {
 				folders = append(folders, path.Join(path.Dir(name), resource))
 			}
 		}
@@ -290,8 +297,6 @@ func (r *reader) generated(kustomization string, object object) error {
 	}
 	return nil
 }
-
-const kustomizeGroup = "kustomize.config.k8s.io"
 
 // choice is a use of a setting, possibly with a default.
 var choice = regexp.MustCompile(`\$\{([_A-Za-z][_A-Za-z0-9]*)(?::?[=-]([^}]*))?\}`)
