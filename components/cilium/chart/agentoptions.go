@@ -72,7 +72,7 @@ var agentWords = map[string][]string{
 // agentRanges are the numbers that Cilium 1.20 takes: checkMapSizeLimits in pkg/option/config.go, and the types of the flags.
 var agentRanges = map[string][2]float64{
 	"MTU": {0, 65535}, "bpf.authMapMax": {1 << 8, 1 << 24}, "bpf.ctAnyMax": {1 << 10, 1 << 24}, "bpf.ctTcpMax": {1 << 10, 1 << 24},
-	"bpf.lbMapMax": {1, 1 << 31}, "bpf.natMax": {1 << 10, 1 << 24}, "tunnelPort": {0, 65535},
+	"bpf.lbMapMax": {1, 1 << 31}, "bpf.policyMapMax": {1 << 8, 1 << 16}, "bpf.natMax": {1 << 10, 1 << 24}, "tunnelPort": {0, 65535},
 }
 
 // maglevSizes are the primes of pkg/maglev/maglev.go.
@@ -124,6 +124,33 @@ var agentRules = []agentRule{
 		"needs both families of addresses", "remove it, or declare network.ipv6"},
 	{"l7Proxy", func(e effective) bool { return e.at("l7Proxy") == false && e.Cilium.GatewayAPI },
 		"leaves out the proxy that gateways need", "remove it, or set cilium.gatewayAPI: false"},
+	{"l7Proxy", func(e effective) bool {
+		return e.at("l7Proxy") == false && !e.Cilium.GatewayAPI &&
+			(e.on("ingressController.enabled") || e.text("loadBalancer.l7.backend") == "envoy")
+	}, "leaves out the proxy that ingressController and loadBalancer.l7 need", "remove it, or them"},
+	{"hubble.redact.http.headers.allow", func(e effective) bool {
+		allow, _ := e.at("hubble.redact.http.headers.allow").([]any)
+		deny, _ := e.at("hubble.redact.http.headers.deny").([]any)
+		return len(allow) > 0 && len(deny) > 0
+	}, "is beside hubble.redact.http.headers.deny", "keep one of the two"},
+	{"bpf.tproxy", func(e effective) bool {
+		return e.on("bpf.tproxy") && strings.HasPrefix(e.text("bpf.datapathMode"), "netkit")
+	}, "does not work with netkit", "remove it, or write bpf.datapathMode: veth"},
+	{"clustermesh.maxConnectedClusters", func(e effective) bool {
+		return !slices.Contains([]string{"255", "511"}, e.text("clustermesh.maxConnectedClusters"))
+	}, "is neither of the two sizes of a mesh", "write 255 or 511"},
+	{"standaloneDnsProxy.enabled", func(e effective) bool {
+		port, _ := e.number("dnsProxy.proxyPort")
+		return e.on("standaloneDnsProxy.enabled") && port == 0
+	}, "needs a port", "add dnsProxy.proxyPort, such as 10094"},
+	{"ciliumEndpointSlice.enabled", func(e effective) bool {
+		return e.on("ciliumEndpointSlice.enabled") && e.on("disableEndpointCRD")
+	}, "needs the objects that disableEndpointCRD leaves out", "remove one of the two"},
+	{"operator.setNodeTaints", func(e effective) bool {
+		return e.on("operator.setNodeTaints") && e.at("operator.removeNodeTaints") == false
+	}, "sets taints that nothing removes", "remove operator.removeNodeTaints: false"},
+	{"identityAllocationMode", func(e effective) bool { return e.text("identityAllocationMode") != "crd" },
+		"needs an etcd of Cilium's own", "remove it"},
 	{"bpf.natMax", func(e effective) bool {
 		nat, natIs := e.number("bpf.natMax")
 		tcp, tcpIs := e.number("bpf.ctTcpMax")

@@ -98,8 +98,10 @@ func (s Setting) fault(value string) (problem, remedy string) {
 	case s.Pattern != "" && !regexp.MustCompile("^(?:"+s.Pattern+")$").MatchString(value):
 		return "has another form than the manifests take", like
 	case s.Quantity:
-		if _, err := resource.ParseQuantity(value); err != nil {
+		if quantity, err := resource.ParseQuantity(value); err != nil {
 			return "is no quantity of Kubernetes", like
+		} else if quantity.Sign() <= 0 {
+			return "is no size", like
 		}
 	}
 	return "", ""
