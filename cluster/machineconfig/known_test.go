@@ -46,8 +46,8 @@ func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 		of("v1.36.6", "machine: {sysctls: {vm.swappiness: '1'}}", map[string]string{"network-plugin": "cni"}),
 		"new flags come with a minor release only")
 
-	assert.Empty(t, of("v1.36.6", "cluster: {apiServer: {extraArgs: {oidc_issuer_url: https://id.home.arpa, v: '4', vmodule: 'a=2', "+
-		"feature-gates: 'kube: AllBeta=true, MemoryQoS =false', enable-admission-plugins: 'AlwaysPullImages,PodNodeSelector'}}}",
+	assert.Empty(t, of("v1.36.6", "cluster: {apiServer: {extraArgs: {oidc_issuer_url: https://id.home.arpa, oidc-client-id: k8s, v: '4', "+
+		"vmodule: 'a=2', feature-gates: 'kube: AllBeta=true, MemoryQoS =false', enable-admission-plugins: 'AlwaysPullImages,PodNodeSelector'}}}",
 		map[string]string{"v": "2", "feature-gates": "MemoryQoS=true"}), "what they know, and names as the components read them")
 	assert.Empty(t, of("v1.36.9", "cluster: {apiServer: {extraArgs: {feature-gates: 'OfALaterPatchRelease=true'}}}", nil))
 }
@@ -124,10 +124,11 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
 		c.Talos.Version, c.Kubernetes.Version = "v1.14.6", "v1.36.6"
 		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, profiling: 'T', goaway-chance: '0.001', " +
-			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', audit-log-maxage: 0x1e}}, controllerManager: {extraArgs: {controllers: '-ttl-after-finished-" +
-			"controller,bootstrapsigner,*', node-monitor-period: '5s'}}, etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
+			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', audit-log-maxage: 0x1e}}, controllerManager: {extraArgs: {" +
+			"controllers: '-ttl-after-finished-controller,bootstrapsigner,*', node-monitor-period: '5s'}}, etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
 			"snapshot-count: '10000', max-request-bytes: '0x200000', of-a-later-release: 'x'}}}\nmachine: {kubelet: {extraArgs: " +
-			"{image-gc-high-threshold: '80', eviction-hard: 'memory.available<5%,nodefs.available<10%', system-reserved: 'cpu=100m,memory=1Gi', sync-frequency: 1m}, extraConfig: {" +
+			"{image-gc-high-threshold: '84', eviction-hard: 'memory.available<5%,nodefs.available<10%', " +
+			"system-reserved: 'cpu=100m,memory=1Gi', sync-frequency: 1m}, extraConfig: {" +
 			"imageGCHighThresholdPercent: 85, shutdownGracePeriod: 60s, evictionHard: {memory.available: 5%}, memoryThrottlingFactor: 0.9, " +
 			"featureGates: {MemoryQoS: true}, allowedUnsafeSysctls: [net.core.somaxconn], serializeImagePulls: false, containerLogMaxFiles: null}}}")
 	})), "what pflag and Kubernetes' own types read")

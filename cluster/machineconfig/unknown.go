@@ -49,6 +49,7 @@ func (a argued) unknownTo(version semver.Version) []wrong {
 			known.refuse(config+field, field, field+" has a value that the kubelet refuses", toWrite(kind))
 		}
 	}
+	known.checkRelations(a)
 	return known.wrong
 }
 
