@@ -125,7 +125,8 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 		c.Talos.Version, c.Kubernetes.Version = "v1.14.6", "v1.36.6"
 		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, profiling: 'T', goaway-chance: '0.001', " +
 			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', audit-log-maxage: 0x1e}}, controllerManager: {extraArgs: {" +
-			"controllers: '-ttl-after-finished-controller,bootstrapsigner,*', node-monitor-period: '5s'}}, etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
+			"controllers: '-ttl-after-finished-controller,bootstrapsigner,*', node-monitor-period: '5s'}}, " +
+			"etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
 			"snapshot-count: '10000', max-request-bytes: '0x200000', of-a-later-release: 'x'}}}\nmachine: {kubelet: {extraArgs: " +
 			"{image-gc-high-threshold: '84', eviction-hard: 'memory.available<5%,nodefs.available<10%', " +
 			"system-reserved: 'cpu=100m,memory=1Gi', sync-frequency: 1m}, extraConfig: {" +
