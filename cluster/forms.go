@@ -190,7 +190,7 @@ func (f forms) prefix(path string, tag reflect.StructTag, network netip.Prefix) 
 
 func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 	least, most := limits(tag, "items")
-	if low, _ := strconv.Atoi(least); low > 0 && list.Len() < low && !list.IsNil() {
+	if low, _ := strconv.Atoi(least); low > 0 && list.Len() == 0 && !list.IsNil() { // what a shorter list lacks, its own check says
 		remedy := "declare one, or remove the key"
 		if tag.Get("config") == "required" {
 			remedy = "declare one"

@@ -10,6 +10,20 @@ import (
 const maxSentence = 300
 
 // objectForms are the forms of what names objects of Kubernetes.
+// singular returns a kind that was perhaps written in the plural, as kubectl takes it.
+func singular(kind string) string {
+	if one, is := strings.CutSuffix(kind, "ies"); is {
+		return one + "y"
+	}
+	if one, is := strings.CutSuffix(kind, "sses"); is {
+		return one + "ss"
+	}
+	if strings.HasSuffix(kind, "ss") {
+		return kind
+	}
+	return strings.TrimSuffix(kind, "s")
+}
+
 var objectForms = []Form{
 	{
 		Name: "object-name", What: "the name of a Kubernetes object", Words: "name of a Kubernetes object", Example: "databases",
@@ -24,7 +38,8 @@ var objectForms = []Form{
 		Name: "kind", What: "a kind of Kubernetes objects", Words: "kind of Kubernetes objects, in the singular", Example: "Deployment",
 		Pattern: `^[A-Z][0-9A-Za-z]{0,62}$`,
 		fix: func(value string) []string {
-			return []string{strings.ToUpper(value[:min(1, len(value))]) + value[min(1, len(value)):]}
+			kind := strings.ToUpper(value[:min(1, len(value))]) + value[min(1, len(value)):]
+			return []string{singular(kind), kind}
 		},
 	},
 	{
