@@ -100,6 +100,9 @@ type podValues struct{ *Findings }
 func (p podValues) budget(path string, given, workload map[string]any) {
 	const problem = "%v lets no pod go, so that no node can be drained"
 	most, least := given["maxUnavailable"], given["minAvailable"]
+	if most == "" || least == "" { // as many charts write that there is none
+		return
+	}
 	number, isNumber := least.(float64)
 	replicas, known := cmp.Or(workload["replicas"], workload["replicaCount"]).(float64)
 	enabled, switched := given["enabled"] // some charts have no switch

@@ -25,6 +25,7 @@ type argued struct {
 	arguments map[string][]string
 	gates     []string
 	fields    map[string]any
+	partial   bool // patches add more, so that values cannot be compared with each other
 }
 
 // etcdID is the id of etcd, which Talos runs as a service of its own.
@@ -106,7 +107,9 @@ func (c model) wrongIn(states []state, known []finding) (found []finding) {
 
 // wrongKubeletFlags refuses in talos.kubelet.extraArgs what the declared Kubernetes does not take.
 func (c model) wrongKubeletFlags() (violations []Violation) {
-	given := argued{arguments: map[string][]string{}}
+	given := argued{arguments: map[string][]string{}, partial: slices.ContainsFunc(c.Machines(), func(machine cluster.Machine) bool {
+		return len(c.userPatches(machine)) > 0
+	})}
 	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
 		given.arguments[k8s.KubeletID] = append(given.arguments[k8s.KubeletID], "--"+flag+"="+c.Talos.Kubelet.ExtraArgs[flag])
 	}

@@ -45,4 +45,11 @@ func TestCheckPatches_RefusesValuesThatDoNotGoTogether(t *testing.T) {
 	} {
 		assert.Empty(t, check(right), right)
 	}
+	flags := map[string]string{"image-gc-high-threshold": "70"}
+	alone := sample(t, func(c *cluster.Cluster) {
+		c.Talos.Version, c.Kubernetes.Version, c.Talos.Kubelet.ExtraArgs = "v1.14.6", "v1.36.6", flags
+	})
+	assert.Len(t, CheckPatches(alone), 1)
+	alone.Talos.Patches.All = patches("machine: {kubelet: {extraConfig: {imageGCLowThresholdPercent: 60}}}")
+	assert.Empty(t, CheckPatches(alone), "the other value is in a patch")
 }

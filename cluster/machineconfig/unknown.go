@@ -49,7 +49,9 @@ func (a argued) unknownTo(version semver.Version) []wrong {
 			known.refuse(config+field, field, field+" has a value that the kubelet refuses", toWrite(kind))
 		}
 	}
-	known.checkRelations(a)
+	if !a.partial {
+		known.checkRelations(a)
+	}
 	return known.wrong
 }
 
