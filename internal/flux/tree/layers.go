@@ -44,13 +44,13 @@ func (r *reader) checkLayers() cluster.Problems {
 		}
 		layer.checkFields(found)
 		layer.checkSource(found)
-		for _, needed := range layer.Spec.DependsOn {
+		for _, needed := range layer.needs() {
 			switch {
-			case strings.Contains(needed.Name, "${") || r.remote() || slices.Contains(names, needed.Name):
-			case cluster.Suggest(needed.Name, names) != "":
-				found("did you mean "+cluster.Suggest(needed.Name, names)+"?", "waits for %s, which no manifest declares", needed.Name)
+			case strings.Contains(needed, "${") || r.remote() || slices.Contains(names, needed):
+			case cluster.Suggest(needed, names) != "":
+				found("did you mean "+cluster.Suggest(needed, names)+"?", "waits for %s, which no manifest declares", needed)
 			default:
-				found("apply it, too, or remove it from dependsOn", "waits for %s, which no manifest declares", needed.Name)
+				found("apply it, too, or remove it from dependsOn", "waits for %s, which no manifest declares", needed)
 			}
 		}
 		if circle := circleFrom(layer.Metadata.Name, layers); circle != nil {
@@ -58,6 +58,18 @@ func (r *reader) checkLayers() cluster.Problems {
 		}
 	}
 	return findings.All()
+}
+
+// needs returns the names of the Kustomizations that one waits for.
+func (d declared) needs() (names []string) {
+	var on []struct{ Name string }
+	if d.Spec.DependsOn.Decode(&on) != nil {
+		return nil
+	}
+	for _, one := range on {
+		names = append(names, one.Name)
+	}
+	return names
 }
 
 // remote reports whether manifests of another place are applied, too.
@@ -117,9 +129,7 @@ func (d declared) checkSource(found func(remedy, problem string, values ...any))
 func circleFrom(name string, layers []declared) []string {
 	needs := map[string][]string{}
 	for _, layer := range layers {
-		for _, needed := range layer.Spec.DependsOn {
-			needs[layer.Metadata.Name] = append(needs[layer.Metadata.Name], needed.Name)
-		}
+		needs[layer.Metadata.Name] = layer.needs()
 	}
 	seen := map[string]bool{}
 	var way func(at string) []string

@@ -24,12 +24,14 @@ func TestCheckStack_WarnsOfKustomizationsThatFluxRefusesOrThatWaitForEver(t *tes
 		"interval: 1h, prune: true, " + source + ", dependsOn: [{name: bas}]": "waits for bas, which no manifest declares; did you mean base?",
 		"interval: 1h, prune: true, " + source + ", dependsOn: [{name: storage}]": "waits for storage, which no manifest declares; " +
 			"apply it, too, or remove it from dependsOn",
-		"interval: 1h, prune: true, " + source + ", dependsOn: [{name: apps}]": "waits for itself: apps → apps; remove one of them from dependsOn",
-		"interval: 10, prune: true, " + source:                                 "its interval 10 is no duration; write a number with a unit, such as 10m",
-		"prune: true, " + source:                                               "has no interval; add one, such as interval: 10m",
-		"interval: 1h, " + source:                                              "does not say whether it prunes; add prune: true, or false",
-		"interval: 1h, prune: 'true', " + source:                               "its prune is neither true nor false; write true or false, without quotes",
-		"interval: 1h, prune: true":                                            "has no source; add sourceRef, such as {kind: GitRepository, name: flux-system}",
+		"interval: 1h, prune: true, " + source + ", dependsOn: [{name: apps}]": "waits for itself: apps → apps; " +
+			"remove one of them from dependsOn",
+		"interval: 10, prune: true, " + source:   "its interval 10 is no duration; write a number with a unit, such as 10m",
+		"prune: true, " + source:                 "has no interval; add one, such as interval: 10m",
+		"interval: 1h, " + source:                "does not say whether it prunes; add prune: true, or false",
+		"interval: 1h, prune: 'true', " + source: "its prune is neither true nor false; write true or false, without quotes",
+		"interval: 1h, prune: true": "has no source; " +
+			"add sourceRef, such as {kind: GitRepository, name: flux-system}",
 		"interval: 1h, prune: true, sourceRef: {kind: Gitrepository, name: flux-system}": "Gitrepository is no kind of its sourceRef; " +
 			"did you mean GitRepository?",
 		"interval: 1h, prune: true, sourceRef: {kind: GitRepository, name: flux-sytem}": "its source flux-sytem is not declared; " +
@@ -57,5 +59,13 @@ func TestCheckStack_NamesTheWayOfACircle(t *testing.T) {
 	layers = layers[:len(layers)-2] + ", dependsOn: [{name: apps}]}\n"
 	advice, _, err := CheckStack(withTree(t, layers), given(t, nil))
 	require.NoError(t, err)
-	assert.ErrorContains(t, advice, "Kustomization apps: waits for itself: apps → base → first → apps; remove one of them from dependsOn")
+	assert.ErrorContains(t, advice, "Kustomization apps: waits for itself: apps → base → first → apps; "+
+		"remove one of them from dependsOn")
+}
+
+func TestCheckStack_LeavesObjectsAloneWhoseFieldsHaveOtherForms(t *testing.T) {
+	const job = "apiVersion: example.com/v1\nkind: Job\nmetadata: {name: a}\nspec: {dependsOn: [b]}\n"
+	advice, _, err := CheckStack(withTree(t, job), given(t, nil))
+	require.NoError(t, err)
+	assert.Empty(t, advice)
 }

@@ -152,7 +152,7 @@ type object struct {
 	Spec struct {
 		Path           string
 		SourceRef      struct{ Kind, Name, Namespace string } `yaml:"sourceRef"`
-		DependsOn      []struct{ Name, Namespace string }     `yaml:"dependsOn"`
+		DependsOn      yaml.Node                              `yaml:"dependsOn"` // of another form in some kinds
 		SecretStoreRef struct{ Kind, Name string }            `yaml:"secretStoreRef"`
 		Group          string                                 // of a CustomResourceDefinition
 		Chart          struct{ Spec struct{ Chart string } }  // of a HelmRelease
