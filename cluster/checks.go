@@ -118,13 +118,14 @@ var inNoNamespace = map[string][]string{
 	"storage.k8s.io":            {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"},
 }
 
-// lastServed are API versions that no Kubernetes serves that Slipway knows, with the version that has their kinds.
+// lastServed are API versions of which no Kubernetes that Slipway knows serves anything, with the version that has their kinds. Versions
+// that come back with other kinds, such as storage.k8s.io/v1beta1, are not among them.
 var lastServed = map[string]string{
-	"apps/v1beta1": "apps/v1", "apps/v1beta2": "apps/v1", "batch/v1beta1": "batch/v1", "batch/v2alpha1": "batch/v1",
-	"extensions/v1beta1": "apps/v1 or networking.k8s.io/v1", "networking.k8s.io/v1beta1": "networking.k8s.io/v1",
-	"policy/v1beta1": "policy/v1", "rbac.authorization.k8s.io/v1beta1": "rbac.authorization.k8s.io/v1",
-	"storage.k8s.io/v1beta1": "storage.k8s.io/v1", "apiextensions.k8s.io/v1beta1": "apiextensions.k8s.io/v1",
-	"cert-manager.io/v1alpha2": "cert-manager.io/v1", "cert-manager.io/v1alpha3": "cert-manager.io/v1", "cert-manager.io/v1beta1": "cert-manager.io/v1",
+	"apiextensions.k8s.io/v1beta1": "apiextensions.k8s.io/v1", "apps/v1beta1": "apps/v1", "apps/v1beta2": "apps/v1",
+	"batch/v1beta1": "batch/v1", "batch/v2alpha1": "batch/v1", "cert-manager.io/v1alpha2": "cert-manager.io/v1",
+	"cert-manager.io/v1alpha3": "cert-manager.io/v1", "cert-manager.io/v1beta1": "cert-manager.io/v1",
+	"extensions/v1beta1": "apps/v1 or networking.k8s.io/v1", "policy/v1beta1": "policy/v1",
+	"rbac.authorization.k8s.io/v1beta1": "rbac.authorization.k8s.io/v1",
 }
 
 // checkKind checks a kind of Kubernetes' own. Objects of a kind that does not exist are none, of which every check is true.

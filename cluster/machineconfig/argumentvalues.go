@@ -8,33 +8,59 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// valueForms say what to write for a type of a flag or of a field of KubeletConfiguration. The names are those of pflag and of Kubernetes'
-// own flags; list and map are those of fields. Of a type that is not here, only the component knows the form.
-var valueForms = map[string]string{
-	"bool":            "true or false",
-	"duration":        "a duration with its unit, such as 5m",
-	"float32":         "a number, such as 0.5",
-	"float64":         "a number, such as 0.5",
-	"int":             "a whole number",
-	"int32":           "a whole number",
-	"int64":           "a whole number",
-	"ip":              "an IP address",
-	"list":            "a list",
-	"map":             "a mapping",
-	"mapStringBool":   "NAME=true or NAME=false, several with commas between them",
-	"MapStringString": "NAME=VALUE, several with commas between them",
+// valueType is a type of a flag, or of a field of KubeletConfiguration.
+type valueType struct {
+	form   string                  // what to write
+	parses func(value string) bool // nil: any text
+}
 
-	"LangleSeparatedMapStringString": "NAME<VALUE, several with commas between them",
-	"string":                         "a text",
-	"uint":                           "a whole number of at least 0",
-	"uint32":                         "a whole number of at least 0",
-	"uint64":                         "a whole number of at least 0",
+// valueTypes are the known types: the names are those of pflag and of Kubernetes' own flags; list and map are those of fields. Of another
+// type, only the component knows the form.
+var valueTypes = map[string]valueType{
+	"bool":     {"true or false", parsed(func(f *pflag.FlagSet) { f.Bool(anyFlag, false, "") })},
+	"duration": {"a duration with its unit, such as 5m", parsed(func(f *pflag.FlagSet) { f.Duration(anyFlag, 0, "") })},
+	"float32":  {"a number, such as 0.5", parsed(func(f *pflag.FlagSet) { f.Float32(anyFlag, 0, "") })},
+	"float64":  {"a number, such as 0.5", parsed(func(f *pflag.FlagSet) { f.Float64(anyFlag, 0, "") })},
+	"int":      {"a whole number", parsed(func(f *pflag.FlagSet) { f.Int(anyFlag, 0, "") })},
+	"int32":    {"a whole number", parsed(func(f *pflag.FlagSet) { f.Int32(anyFlag, 0, "") })},
+	"int64":    {"a whole number", parsed(func(f *pflag.FlagSet) { f.Int64(anyFlag, 0, "") })},
+	"ip":       {"an IP address", parsed(func(f *pflag.FlagSet) { f.IP(anyFlag, nil, "") })},
+	"list":     {"a list", nil},
+	"map":      {"a mapping", nil},
+	"string":   {"a text", nil},
+	"uint":     {"a whole number of at least 0", parsed(func(f *pflag.FlagSet) { f.Uint(anyFlag, 0, "") })},
+	"uint32":   {"a whole number of at least 0", parsed(func(f *pflag.FlagSet) { f.Uint32(anyFlag, 0, "") })},
+	"uint64":   {"a whole number of at least 0", parsed(func(f *pflag.FlagSet) { f.Uint64(anyFlag, 0, "") })},
+
+	"mapStringBool": {"NAME=true or NAME=false, several with commas between them", func(value string) bool {
+		return isPairs(value, "=", func(value string) bool {
+			_, err := strconv.ParseBool(strings.TrimSpace(value))
+			return err == nil
+		})
+	}},
+	"MapStringString": {"NAME=VALUE, several with commas between them", func(value string) bool {
+		return isPairs(value, "=", func(string) bool { return true })
+	}},
+	"LangleSeparatedMapStringString": {"NAME<VALUE, several with commas between them", func(value string) bool {
+		return isPairs(value, "<", func(string) bool { return true })
+	}},
+}
+
+const anyFlag = "flag"
+
+// parsed returns a function that tells whether a flag, as the components define theirs, parses a value.
+func parsed(define func(*pflag.FlagSet)) func(value string) bool {
+	return func(value string) bool {
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		define(flags)
+		return flags.Set(anyFlag, value) == nil
+	}
 }
 
 // toWrite says what to write for a type, such as int32[0,100].
 func toWrite(kind string) string {
 	kind, limits, _ := strings.Cut(kind, "[")
-	form := "write " + valueForms[kind]
+	form := "write " + valueTypes[kind].form
 	switch least, most, _ := strings.Cut(strings.TrimSuffix(limits, "]"), ","); {
 	case limits == "":
 		return form
@@ -56,48 +82,13 @@ func isWithin(limits, value string) bool {
 
 // isOfType tells whether a component can parse the value of a flag, and takes it. Values of unknown types are taken for right.
 func isOfType(kind, value string) bool {
-	if kind, limits, has := strings.Cut(kind, "["); has && kind != "" {
-		return isOfType(kind, value) && isWithin(limits, value)
-	}
-	const name = "flag"
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	switch kind {
-	case "bool":
-		flags.Bool(name, false, "")
-	case "duration":
-		flags.Duration(name, 0, "")
-	case "float32":
-		flags.Float32(name, 0, "")
-	case "float64":
-		flags.Float64(name, 0, "")
-	case "int":
-		flags.Int(name, 0, "")
-	case "int32":
-		flags.Int32(name, 0, "")
-	case "int64":
-		flags.Int64(name, 0, "")
-	case "ip":
-		flags.IP(name, nil, "")
-	case "mapStringBool":
-		return isPairs(value, "=", func(value string) bool { return isOfType("bool", strings.TrimSpace(value)) })
-	case "MapStringString":
-		return isPairs(value, "=", func(string) bool { return true })
-	case "LangleSeparatedMapStringString":
-		return isPairs(value, "<", func(string) bool { return true })
-	case "uint":
-		flags.Uint(name, 0, "")
-	case "uint32":
-		flags.Uint32(name, 0, "")
-	case "uint64":
-		flags.Uint64(name, 0, "")
-	default:
-		return true
-	}
-	return flags.Set(name, value) == nil
+	plain, limits, limited := strings.Cut(kind, "[")
+	parses := valueTypes[plain].parses
+	return parses == nil || parses(value) && (!limited || isWithin(limits, value))
 }
 
-// isPairs tells whether a text is a list as Kubernetes' flags of maps take it: pairs with a sign between name and value, separated by commas,
-// of which some may be empty.
+// isPairs tells whether a text is a list as Kubernetes' flags of maps take it: pairs with a sign between name and value, separated by
+// commas. Some may be empty.
 func isPairs(list, sign string, is func(value string) bool) bool {
 	for pair := range strings.SplitSeq(list, ",") {
 		if _, value, both := strings.Cut(pair, sign); pair != "" && (!both || !is(value)) {
@@ -114,7 +105,7 @@ func isOfField(kind string, value any) bool {
 	_, isList := value.([]any)
 	_, isMap := value.(map[string]any)
 	plain, _, _ := strings.Cut(kind, "[")
-	switch _, known := valueForms[plain]; {
+	switch _, known := valueTypes[plain]; {
 	case value == nil || !known:
 		return true
 	case kind == "list":

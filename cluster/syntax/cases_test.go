@@ -47,7 +47,8 @@ var cases = map[string]struct{ valid, wrong []string }{
 	"cel-expression": {
 		valid: []string{"object.status.readyReplicas >= 2", "object.?status.?phase.orValue('') == 'größer'",
 			`object.status.conditions.exists(c, c.type == "Ready" && c.status == "True")`, "object.ok", "object.a.lowerAscii() == 'a'"},
-		wrong: []string{"object.status.ready ==", "true", "1 == 1", "object", "objekt.status", "1 + 1", "object.status.conditions.exists(c)", "size('a')", "tru e", "f(ä)",
+		wrong: []string{"object.status.ready ==", "true", "1 == 1", "object", "objekt.status", "1 + 1",
+			"object.status.conditions.exists(c)", "size('a')", "tru e", "f(ä)",
 			"object.a\n== 1"},
 	},
 	"kubernetes-label-value": {

@@ -55,7 +55,8 @@ func CompileExpression(text string) (*Expression, error) {
 	return &Expression{program, ast.NativeRep().Expr()}, nil
 }
 
-// judges reports whether the expression says something of the object: one without it is true or false of all, and the object alone is neither.
+// judges reports whether the expression says something of the object. One without it is true or false of all objects, and the object alone
+// is neither.
 func (e *Expression) judges() bool {
 	looks := false
 	celast.PostOrderVisit(e.root, celast.NewExprVisitor(func(part celast.Expr) {

@@ -346,6 +346,13 @@ func errorsIn(text string) string {
 	return "\nErrors:\n" + told.String()
 }
 
+func TestEnd_TellsTheErrorsLast(t *testing.T) {
+	said := "Updating\nDiagnostics:\n  crds-apply\n    error: it does not answer\n    try again\n" + strings.Repeat("  warning: pending\n", 500) +
+		"    error: update failed\nOutputs:\n  a: 1\n"
+	require.True(t, strings.HasSuffix(end(said), "\nErrors:\n    error: it does not answer\n    try again\n  warning: pending\n  warning: pending\n"))
+	require.NotContains(t, end("Updating\n    error: update failed\n"), "Errors:")
+}
+
 // home returns the folder of the lab. It has the same path inside and outside.
 func (l *lab) home() string {
 	l.t.Helper()

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -20,9 +21,11 @@ var kustomizeFields = []string{
 	"replicas", "resources", "secretGenerator", "sortOptions", "transformers", "validators", "vars",
 }
 
-// isRemote reports whether kustomize fetches a resource from somewhere else.
+// isRemote reports whether kustomize fetches a resource from somewhere else: by a URL, or by a host's name, whose repository ends at "//".
 func isRemote(resource string) bool {
-	return strings.Contains(resource, "//") || strings.Contains(resource, "?ref=") || strings.HasPrefix(resource, "git@")
+	host, _, _ := strings.Cut(resource, "/")
+	byHost := strings.Contains(resource, "//") && strings.Contains(host, ".") && !strings.HasPrefix(host, ".")
+	return byHost || strings.Contains(resource, "://") || strings.Contains(resource, "?ref=") || strings.HasPrefix(resource, "git@")
 }
 
 // checkKustomizations returns advice about kustomizations that kustomize refuses.
@@ -33,7 +36,7 @@ func (r *reader) checkKustomizations() cluster.Problems {
 			continue
 		}
 		found := func(remedy, problem string, values ...any) {
-			findings.Found("gitops.path", remedy, d.file+": "+problem, values...)
+			findings.Found("gitops.path", remedy, "%s: %s", d.file, fmt.Sprintf(problem, values...))
 		}
 		fields := fieldsOf(d.document, "")
 		for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -36,6 +36,7 @@ func TestCheckStack_WarnsOfKustomizationsThatKustomizeRefuses(t *testing.T) {
 		at+"kustomization is no kind that kustomize knows; write Kustomization")
 	for _, right := range []string{
 		"resources: [object.yaml, 'github.com/o/r//deploy?ref=v1.2.3', 'git@github.com:o/r//deploy?ref=v1']\n",
+		"resources: [.//object.yaml]\n",
 		"bases: [object.yaml]\npatchesStrategicMerge:\n- |\n  kind: ConfigMap\n  metadata: {name: a}\n",
 		"resources: [object.yaml]\npatches: [{patch: 'a: b', target: {kind: ConfigMap}}, {path: object.yaml}]\nreplacements: []\n",
 	} {

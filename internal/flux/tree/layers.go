@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (r *reader) checkLayers() cluster.Problems {
 	}
 	for _, layer := range layers {
 		found := func(remedy, problem string, values ...any) {
-			findings.Found("gitops.path", remedy, layer.file+": Kustomization "+layer.Metadata.Name+": "+problem, values...)
+			findings.Found("gitops.path", remedy, "%s: Kustomization %s: %s", layer.file, layer.Metadata.Name, fmt.Sprintf(problem, values...))
 		}
 		layer.checkFields(found)
 		layer.checkSource(found)
