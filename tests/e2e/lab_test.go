@@ -347,9 +347,10 @@ func errorsIn(text string) string {
 }
 
 func TestEnd_TellsTheErrorsLast(t *testing.T) {
-	said := "Updating\nDiagnostics:\n  crds-apply\n    error: it does not answer\n    try again\n" + strings.Repeat("  warning: pending\n", 500) +
-		"    error: update failed\nOutputs:\n  a: 1\n"
-	require.True(t, strings.HasSuffix(end(said), "\nErrors:\n    error: it does not answer\n    try again\n  warning: pending\n  warning: pending\n"))
+	said := "Updating\nDiagnostics:\n  crds-apply\n    error: it does not answer\n    try again\n" +
+		strings.Repeat("  warning: pending\n", 500) + "    error: update failed\nOutputs:\n  a: 1\n"
+	const told = "\nErrors:\n    error: it does not answer\n    try again\n  warning: pending\n  warning: pending\n"
+	require.True(t, strings.HasSuffix(end(said), told), end(said))
 	require.NotContains(t, end("Updating\n    error: update failed\n"), "Errors:")
 }
 
