@@ -155,14 +155,17 @@ vet: ## gofmt, go vet, and no conflict of a merge left anywhere
 lint: ## golangci-lint, with .golangci.yaml
 	@for m in $(MODULES); do (cd $$m && golangci-lint run ./...) || exit 1; done
 
+# The folder of an unpacked chart that is in no Go module, such as CoreDNS's: the list of its keys is written, too.
+CHART ?=
+
 .PHONY: golden
-golden: ## Write the golden files, the reference and the generated tables anew
+golden: ## Write the golden files, the reference and the generated tables anew; with the keys of a chart's values: CHART=FOLDER
 	go test ./components/cilium/chart ./components/secrets ./internal/health ./internal/health/externalsecrets \
 		./internal/health/gate ./internal/flux/handover ./internal/health/mesh ./internal/health/storage ./internal/health/own \
 		./cluster/machineconfig ./cluster/releases ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults ./cmd/newcluster -update
 	go -C lab test ./fault ./proxmox -update
 	go -C lab test ./talos -run TestReal_TheDocument -update
-	go -C tests/charts test . -run TestKeys -update
+	go -C tests/charts test . -run TestKeys -args -update -from '$(if $(CHART),$(abspath $(CHART)))'
 	go -C preview test . -update
 
 # The program that makes pictures: Chromium, or a browser with the same options.

@@ -15,7 +15,7 @@ type CertManager struct {
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://charts.jetstack.io" example:"https://charts.example.com/jetstack"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. The chart refuses keys that it does not know when it is installed.
+	// contain no secrets. For the minor release of the default, keys that the chart does not know, and values of another kind, are refused.
 	Values ChartValues `json:"values" example:"{replicaCount: 2}"`
 }
 

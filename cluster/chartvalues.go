@@ -144,7 +144,11 @@ func (c *Cluster) checkValues(findings *Findings) {
 			findings.Found(KeyPath(path, key), "remove it", OwnedValue)
 		}
 		if given, err := service.UserValues.Tree(); err == nil {
-			CheckPodValues(path, given, findings)
+			before := findings.Len()
+			CheckChartKeys(path, service.Name, service.Version, given, findings)
+			if findings.Len() == before { // the chart says more
+				CheckPodValues(path, given, findings)
+			}
 			CheckNeeded(path, given, service.Needed, findings)
 		}
 	}

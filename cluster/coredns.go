@@ -13,7 +13,7 @@ type CoreDNS struct {
 	// Number of CoreDNS pods.
 	Replicas int `json:"replicas" range:"1-10" default:"2" example:"3"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. The chart ignores keys that it does not know.
+	// contain no secrets. For the minor release of the default, keys that the chart does not know, and values of another kind, are refused.
 	Values ChartValues `json:"values" example:"{podAnnotations: {example.com/team: dns}}"`
 }
 

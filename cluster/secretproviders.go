@@ -49,7 +49,7 @@ type SealedSecrets struct {
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://bitnami.github.io/sealed-secrets" example:"https://charts.example.com/sealed-secrets"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. The chart ignores keys that it does not know.
+	// contain no secrets. For the minor release of the default, keys that the chart does not know, and values of another kind, are refused.
 	Values ChartValues `json:"values" example:"{priorityClassName: system-cluster-critical}"`
 }
 
@@ -100,7 +100,7 @@ type Connect struct {
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://1password.github.io/connect-helm-charts" example:"https://charts.example.com/1password"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. The chart ignores keys that it does not know.
+	// contain no secrets. For the minor release of the default, keys that the chart does not know, and values of another kind, are refused.
 	Values ChartValues `json:"values" example:"{connect: {priorityClassName: system-cluster-critical}}"`
 }
 
@@ -115,7 +115,7 @@ type ExternalSecrets struct {
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://charts.external-secrets.io" example:"https://charts.example.com/external-secrets"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. The chart ignores keys that it does not know.
+	// contain no secrets. For the minor release of the default, keys that the chart does not know, and values of another kind, are refused.
 	Values ChartValues `json:"values" example:"{replicaCount: 2, leaderElect: true}"`
 }
 

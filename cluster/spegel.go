@@ -14,7 +14,7 @@ type Spegel struct {
 	// Spegel's chart.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
-	// contain no secrets. The chart ignores keys that it does not know.
+	// contain no secrets. For the minor release of the default, keys that the chart does not know, and values of another kind, are refused.
 	Values ChartValues `json:"values" example:"{priorityClassName: system-node-critical}"`
 }
 

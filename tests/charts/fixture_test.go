@@ -29,10 +29,10 @@ const kubernetesVersion = "v1.36.6"
 // versions are the charts of the minor releases that the product installs, the nearest that can be had of each.
 var versions = []string{"1.18.7", "1.19.0", "1.20.2"}
 
-// moduleOf returns the folder of a Go module with charts, in the version that the lab pins. Go downloads it if needed.
-func moduleOf(name string) (string, error) {
+// moduleOf returns the folder of a Go module with charts, in the version that another module requires. Go downloads it if needed.
+func moduleOf(of, name string) (string, error) {
 	command := exec.Command("go", "mod", "download", "-json", name)
-	command.Dir = "../../lab/tools/cilium"
+	command.Dir = of
 	command.Env = append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()
 	if err != nil {
@@ -43,11 +43,14 @@ func moduleOf(name string) (string, error) {
 	return module.Dir, err
 }
 
+// inLab is the module with the charts that the lab pins.
+const inLab = "../../lab/tools/cilium"
+
 // charts is the folder with Cilium's charts, as the chart repository serves them, and sources the folder of a newer chart's sources.
 var (
-	charts  = sync.OnceValues(func() (string, error) { return moduleOf("github.com/cilium/charts") })
+	charts  = sync.OnceValues(func() (string, error) { return moduleOf(inLab, "github.com/cilium/charts") })
 	sources = sync.OnceValues(func() (string, error) {
-		dir, err := moduleOf("github.com/cilium/cilium")
+		dir, err := moduleOf(inLab, "github.com/cilium/cilium")
 		return filepath.Join(dir, "install", "kubernetes", "cilium"), err
 	})
 )

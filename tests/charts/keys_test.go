@@ -6,6 +6,7 @@ import (
 	"flag"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,18 +14,28 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
 
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/releases"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
-var update = flag.Bool("update", false, "write the list of the chart's keys anew")
+var (
+	update = flag.Bool("update", false, "write the lists of the charts' keys anew")
+	from   = flag.String("from", "", "folder of an unpacked chart whose list is written, too: one that is in no Go module")
+)
 
-const keysFile = "../../components/cilium/chart/chartkeys.txt"
+// keysFile is the list of the keys of a chart's values.
+func keysFile(chart string) string { return "../../cluster/chartkeys/" + chart + ".txt" }
 
 var (
-	usedValue = regexp.MustCompile(`\.Values((?:\.[A-Za-z][A-Za-z0-9_]*)+)`)
-	inComment = regexp.MustCompile(`^( *)# ?([A-Za-z][A-Za-z0-9]*):( |$)`)
-	written   = regexp.MustCompile(`^( *)([A-Za-z][A-Za-z0-9]*):( |$)`)
+	usedValue  = regexp.MustCompile(`\.Values((?:\.[A-Za-z][A-Za-z0-9_]*)+)`)
+	inComment  = regexp.MustCompile(`^( *)# ?([A-Za-z][A-Za-z0-9]*):( |$)`)
+	written    = regexp.MustCompile(`^( *)([A-Za-z][A-Za-z0-9]*):( |$)`)
+	documented = regexp.MustCompile("(?m)^\\| *`?([a-z][A-Za-z0-9.]*)`? *\\|")
 
 	// writtenWhole are the ways in which a template writes a value as it is, so that any keys may be below it: nodeSelector, affinity, …
 	writtenWhole = []*regexp.Regexp{
@@ -35,16 +46,19 @@ var (
 	}
 )
 
-// keySchema is the part of the chart's JSON schema that the list takes over.
+// keySchema is the part of a chart's JSON schema that the list takes over.
 type keySchema struct {
+	Ref        string               `json:"$ref"`
+	Defs       map[string]keySchema `json:"$defs"`
 	Type       any                  `json:"type"` // a text or a list of texts
-	Enum       []string             `json:"enum"`
+	Enum       []any                `json:"enum"`
 	Properties map[string]keySchema `json:"properties"`
+	Additional any                  `json:"additionalProperties"`
 }
 
 // words are the kinds and the allowed texts as the list has them.
 func (s keySchema) words() string {
-	var kinds []string
+	var kinds, texts []string
 	switch kind := s.Type.(type) {
 	case string:
 		kinds = []string{kind}
@@ -53,52 +67,114 @@ func (s keySchema) words() string {
 			kinds = append(kinds, one.(string))
 		}
 	}
-	if len(s.Enum) > 0 {
+	for _, one := range s.Enum {
+		if text, is := one.(string); is {
+			texts = append(texts, text)
+		}
+	}
+	if len(s.Enum) > 0 && len(texts) == len(s.Enum) && !slices.Contains(texts, "") {
 		kinds = []string{"string"}
+	} else {
+		texts = nil
 	}
 	slices.Sort(kinds)
-	return strings.TrimSpace(strings.Join(kinds, ",") + " " + strings.Join(s.Enum, ","))
+	return strings.TrimSpace(strings.Join(kinds, ",") + " " + strings.Join(texts, ","))
 }
 
-// chartKeys are all keys of the chart's values: those with a default, those in its schema, those that a template uses, and those that
-// the file of the defaults shows in a comment; without those below a value that a template writes as it is.
-func chartKeys(t *testing.T) string {
+// kindOf is the kind of a value of which there is only the default: a template writes most texts and numbers as they are.
+func kindOf(key string, value any) string {
+	switch value := value.(type) {
+	case bool:
+		return "boolean"
+	case float64:
+		if slices.Contains([]string{"maxSurge", "maxUnavailable", "minAvailable"}, key) {
+			return "numeral,string" // or a share
+		}
+		return "numeral"
+	case string:
+		return "boolean,numeral,string"
+	case []any:
+		return "array"
+	case map[string]any:
+		if len(value) > 0 {
+			return "object"
+		}
+	}
+	return ""
+}
+
+// keyList collects the keys of a chart, with what is known of their values.
+type keyList map[string]string
+
+func (l keyList) add(path, words string) {
+	l[path] = cmp.Or(words, l[path])
+	for path = above(path); path != ""; path = above(path) {
+		l[path] = l[path]
+	}
+}
+
+// values adds the keys that have a default.
+func (l keyList) values(path string, tree map[string]any, infer bool) {
+	for key, value := range tree {
+		at, words := strings.TrimPrefix(path+"."+key, "."), ""
+		if infer {
+			words = kindOf(key, value)
+		}
+		l.add(at, cmp.Or(l[at], words))
+		if below, ok := value.(map[string]any); ok {
+			l.values(at, below, infer)
+		}
+	}
+}
+
+// schema adds the keys of a JSON schema.
+func (l keyList) schema(path string, root, of keySchema) {
+	for key, below := range of.Properties {
+		if name, is := strings.CutPrefix(below.Ref, "#/$defs/"); is {
+			below = root.Defs[name]
+		}
+		at := strings.TrimPrefix(path+"."+key, ".")
+		l.add(at, below.words())
+		l.schema(at, root, below)
+	}
+}
+
+// file adds the keys of the file of the defaults, also those in comments.
+func (l keyList) file(text string) {
+	var over []string // by half the indentation
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if match := written.FindStringSubmatch(line); match != nil {
+			depth := len(match[1]) / 2
+			over = append(over[:min(depth, len(over))], match[2])
+		} else if match := inComment.FindStringSubmatch(line); match != nil && len(match[1])/2 <= len(over) {
+			l.add(strings.Join(append(slices.Clone(over[:len(match[1])/2]), match[2]), "."), "")
+		}
+	}
+}
+
+// keysOf are all keys of a chart's values: those with a default, those in its schema, those that a template uses, and those that the file of
+// the defaults or a table of the chart's README shows; without those below a value that a template writes as it is, or that another chart
+// reads.
+func keysOf(t *testing.T, chart *helmchart.Chart) string {
 	t.Helper()
-	chart, err := theChart()
-	require.NoError(t, err)
-	keys := map[string]string{} // with what the schema says
-	add := func(path, words string) {
-		keys[path] = cmp.Or(words, keys[path])
-		for path = above(path); path != ""; path = above(path) {
-			keys[path] = keys[path]
-		}
-	}
-	var values func(path string, tree map[string]any)
-	var schema func(path string, of keySchema)
-	values = func(path string, tree map[string]any) {
-		for key, value := range tree {
-			at := strings.TrimPrefix(path+"."+key, ".")
-			add(at, "")
-			if below, ok := value.(map[string]any); ok {
-				values(at, below)
-			}
-		}
-	}
-	schema = func(path string, of keySchema) {
-		for key, below := range of.Properties {
-			at := strings.TrimPrefix(path+"."+key, ".")
-			add(at, below.words())
-			schema(at, below)
-		}
-	}
-	values("", chart.Values)
+	keys, whole := keyList{}, map[string]bool{"global": true}
 	var tree keySchema
-	require.NoError(t, json.Unmarshal(chart.Schema, &tree))
-	schema("", tree)
-	whole := map[string]bool{}
+	if len(chart.Schema) > 0 {
+		require.NoError(t, json.Unmarshal(chart.Schema, &tree))
+	}
+	root := tree
+	if name, is := strings.CutPrefix(tree.Ref, "#/$defs/"); is {
+		root = tree.Defs[name]
+	}
+	keys.schema("", tree, root)
+	if root.Additional == false { // it refuses all other keys
+		return lines(chart, keys, nil)
+	}
+	keys.values("", chart.Values, len(root.Properties) < len(chart.Values))
 	for _, template := range chart.Templates {
 		for _, match := range usedValue.FindAllStringSubmatch(string(template.Data), -1) {
-			add(strings.TrimPrefix(match[1], "."), "")
+			keys.add(strings.TrimPrefix(match[1], "."), "")
 		}
 		for _, form := range writtenWhole {
 			for _, match := range form.FindAllStringSubmatch(string(template.Data), -1) {
@@ -106,21 +182,24 @@ func chartKeys(t *testing.T) string {
 			}
 		}
 	}
+	for _, dependency := range chart.Metadata.Dependencies {
+		whole[cmp.Or(dependency.Alias, dependency.Name)] = true
+	}
 	for _, file := range chart.Raw {
-		if file.Name != "values.yaml" {
-			continue
-		}
-		var over []string // by half the indentation
-		for line := range strings.Lines(string(file.Data)) {
-			line = strings.TrimRight(line, "\n")
-			if match := written.FindStringSubmatch(line); match != nil {
-				depth := len(match[1]) / 2
-				over = append(over[:min(depth, len(over))], match[2])
-			} else if match := inComment.FindStringSubmatch(line); match != nil && len(match[1])/2 <= len(over) {
-				add(strings.Join(append(slices.Clone(over[:len(match[1])/2]), match[2]), "."), "")
+		switch file.Name {
+		case "values.yaml":
+			keys.file(string(file.Data))
+		case "README.md":
+			for _, match := range documented.FindAllStringSubmatch(string(file.Data), -1) {
+				keys.add(match[1], "")
 			}
 		}
 	}
+	return lines(chart, keys, whole)
+}
+
+// lines is the list as the file has it.
+func lines(chart *helmchart.Chart, keys keyList, whole map[string]bool) string {
 	lines := []string{chart.Metadata.Version}
 	for _, path := range slices.Sorted(maps.Keys(keys)) {
 		free := false
@@ -137,21 +216,78 @@ func chartKeys(t *testing.T) string {
 // above is the path of the mapping with the key at a path.
 func above(path string) string { return path[:max(strings.LastIndex(path, "."), 0)] }
 
-func TestKeys_AreThoseOfTheChart(t *testing.T) {
-	want := chartKeys(t)
-	if *update {
-		require.NoError(t, os.WriteFile(keysFile, []byte(want), 0o644))
-	}
-	have, err := os.ReadFile(keysFile)
+// inModules are the charts that a Go module has, by their folder in it. The others' lists come from -from.
+var inModules = map[string]struct{ of, module, folder string }{
+	"cert-manager":   {"../../lab/tools/flux", "github.com/cert-manager/cert-manager", "deploy/charts/cert-manager"},
+	"sealed-secrets": {"../tree/sources", "github.com/bitnami/sealed-secrets", "helm/sealed-secrets"},
+}
+
+// chartIn returns the chart in a folder. The sources of some have no version, and are in a module that has.
+func chartIn(t *testing.T, folder string) *helmchart.Chart {
+	t.Helper()
+	chart, err := loader.LoadDir(folder)
 	require.NoError(t, err)
-	assert.Equal(t, want, string(have), "run make golden")
-	assert.Greater(t, strings.Count(want, "\n"), 1000)
-	assert.NotContains(t, want, "\nnodeSelector.", "its keys are the labels of nodes")
+	if _, of, is := strings.Cut(folder, "@"); is && chart.Metadata.Version == "v0.0.0" {
+		chart.Metadata.Version, _, _ = strings.Cut(of, "/")
+	}
+	return chart
+}
+
+func TestKeys_AreThoseOfTheCharts(t *testing.T) {
+	cilium, err := theChart()
+	require.NoError(t, err)
+	charts := map[string]*helmchart.Chart{"cilium": cilium}
+	for name, in := range inModules {
+		dir, err := moduleOf(in.of, in.module)
+		require.NoError(t, err)
+		charts[name] = chartIn(t, filepath.Join(dir, in.folder))
+	}
+	if *from != "" {
+		chart := chartIn(t, *from)
+		charts[chart.Name()] = chart
+	}
+	for name, chart := range charts {
+		want := keysOf(t, chart)
+		if *update {
+			require.NoError(t, os.WriteFile(keysFile(name), []byte(want), 0o644))
+		}
+		have, err := os.ReadFile(keysFile(name))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(have), "run make golden")
+	}
+}
+
+// Without it, a release that Renovate proposes would switch the check of its values off without a word.
+func TestKeys_AreThoseOfThePinnedReleases(t *testing.T) {
+	c := clusters.Infra(t)
+	files, err := filepath.Glob(keysFile("*"))
+	require.NoError(t, err)
+	versions := map[string]string{"cilium": c.Cilium.Version}
+	for _, service := range append(c.Services(), c.Providers.Services()...) {
+		versions[service.Name] = service.Version
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		of, _, _ := strings.Cut(string(text), "\n")
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		if version := versions[name]; version != "" {
+			assert.Equal(t, releases.MinorOf(version), releases.MinorOf(of), "%s: unpack the chart's new release, and run make golden CHART=FOLDER", name)
+			assert.True(t, cluster.KnowsChart(name, version), name)
+		}
+	}
+}
+
+func TestKeys_OfFreeMappingsAreNotListed(t *testing.T) {
+	text, err := os.ReadFile(keysFile("cilium"))
+	require.NoError(t, err)
+	assert.Greater(t, strings.Count(string(text), "\n"), 1000)
+	assert.NotContains(t, string(text), "\nnodeSelector.", "its keys are the labels of nodes")
 	for _, key := range []string{
 		"\nl2announcements.leaseDuration\n", "\nMTU integer\n", "\nhubble.metrics.enabled array,null\n",
 		"\nidentityManagementMode string agent,operator,both\n", "\nnodeSelector object\n",
 	} {
-		assert.Contains(t, want, key)
+		assert.Contains(t, string(text), key)
 	}
 }
 
@@ -165,7 +301,7 @@ func TestOptions_ThatSlipwaySetsAreThoseOfTheChart(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, config)
-	keys := chartKeys(t)
+	keys := keysOf(t, loaded)
 	for option, value := range chart.OwnOptions {
 		assert.Contains(t, config, "\n  "+option+":", option)
 		assert.Contains(t, keys, "\n"+value, value)

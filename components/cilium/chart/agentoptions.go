@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // OwnOptions are the options of Cilium's components that follow a value of Slipway's, with the value's path. The chart writes extraConfig
@@ -41,7 +42,7 @@ func checkOptions(findings *cluster.Findings, path string, given, own map[string
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		at := path + ".extraConfig." + name
 		if _, isText := extra[name].(string); !isText && extra[name] != nil {
-			findings.Found(at, "write it in quotes", "%s, and a ConfigMap holds texts only", shown(extra[name]))
+			findings.Found(at, "write it in quotes", "%s, and a ConfigMap holds texts only", cluster.ShownKind(extra[name]))
 		}
 		option(at, name)
 	}
@@ -189,6 +190,14 @@ const (
 // checkAgent adds a problem for each of the user's values that Cilium's agent refuses.
 func checkAgent(findings *cluster.Findings, path string, v Values, given map[string]any) {
 	e := effective{v, given}
+	for _, at := range slices.Sorted(maps.Keys(agentWords)) {
+		text, isText := e.at(at).(string)
+		if words := agentWords[at]; isText && !slices.Contains(words, strings.ToLower(text)) {
+			written := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
+			findings.Found(cluster.KeyPath(path, at), "write "+strings.Join(written, " or "), "%s is not known to the agent",
+				syntax.Shown(syntax.Form{}, text))
+		}
+	}
 	for _, at := range slices.Sorted(maps.Keys(agentRanges)) {
 		value, is := e.number(at)
 		if limits := agentRanges[at]; is && (value < limits[0] || value > limits[1]) {

@@ -98,8 +98,8 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 	checkRemoved(findings, path, c.Cilium.Version, given)
 	checkOptions(findings, path, given, own)
 	before := findings.Len()
-	if knownRelease(c.Cilium.Version) {
-		checkKeys(findings, path, "", given)
+	if cluster.KnowsChart(ReleaseName, c.Cilium.Version) {
+		cluster.CheckChartKeys(path, ReleaseName, c.Cilium.Version, given, findings)
 		checkAgent(findings, path, values, given)
 	}
 	if findings.Len() == before { // the schema says more

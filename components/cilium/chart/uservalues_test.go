@@ -48,8 +48,8 @@ func TestUserValues_MustNotTouchWhatSlipwaySets(t *testing.T) {
 
 func TestUserValues_MustBeKnownToTheChartOfTheUsualRelease(t *testing.T) {
 	assert.Equal(t, []string{
-		"cilium.values.cgroup.automount: is no value of Cilium's chart; did you mean autoMount?",
-		"cilium.values.quux: is no value of Cilium's chart; remove it",
+		"cilium.values.cgroup.automount: is no value of the chart cilium; did you mean autoMount?",
+		"cilium.values.quux: is no value of the chart cilium; remove it",
 	}, problemsOf(t, "1.20.0", `{"cgroup":{"automount":{"enabled":true}},"quux":1}`))
 	assert.Empty(t, problemsOf(t, "1.21.0", `{"quux":1}`), "its keys are not listed here")
 	assert.Empty(t, problemsOf(t, "1.20.2", `{"podAnnotations":{"example.com/team":"net"}}`), "a mapping of any keys")
