@@ -26,7 +26,7 @@ func secretsIn(patch string) ([]string, error) {
 	}
 	paths := map[string]bool{}
 	find := func(in versions) {
-		in.plain = in.shown
+		in.plain, in.judge = in.shown, true
 		_, secrets := Lines(hide(in))
 		for path := range secrets {
 			paths[path] = true
@@ -103,14 +103,16 @@ type versions struct {
 	redacted any // without what Talos itself knows to be secret
 	plain    any // without the secret patches
 	own      any // without any of the user's patches
+
+	judge bool // free text is a secret only if it looks like one; otherwise it always is
 }
 
 func (v versions) key(key string) versions {
-	return versions{shown: at(v.shown, key), redacted: at(v.redacted, key), plain: at(v.plain, key), own: at(v.own, key)}
+	return versions{shown: at(v.shown, key), redacted: at(v.redacted, key), plain: at(v.plain, key), own: at(v.own, key), judge: v.judge}
 }
 
 func (v versions) item(i int) versions {
-	return versions{shown: item(v.shown, i), redacted: item(v.redacted, i), plain: item(v.plain, i), own: item(v.own, i)}
+	return versions{shown: item(v.shown, i), redacted: item(v.redacted, i), plain: item(v.plain, i), own: item(v.own, i), judge: v.judge}
 }
 
 // hide makes a Secret of each value of a configuration that may be one.
@@ -122,8 +124,13 @@ func hide(in versions) map[string]any {
 // hidden makes a Secret of each value below a path that may be secret. inherited tells that a key above makes all values secret. Values
 // that Slipway and Talos set are secret only by their name or form.
 func hidden(path string, in versions, inherited bool) any {
-	inherited = inherited || secrecy.Named(path) && !publicKey.MatchString(path) ||
-		in.shown != nil && in.own == nil && freeText.MatchString(path)
+	inherited = inherited || secrecy.Named(path) && !publicKey.MatchString(path)
+	if in.shown != nil && in.own == nil && freeText.MatchString(path) {
+		if in.judge && !inherited {
+			return judged(path, in.shown)
+		}
+		inherited = true
+	}
 	switch value := in.shown.(type) {
 	case map[string]any:
 		tree := make(map[string]any, len(value))
@@ -169,7 +176,7 @@ func (v versions) maybeSecret(path, value string) bool {
 	case value != v.redacted:
 		return true
 	}
-	return freeText.MatchString(path) || secrecy.Like(value) && !publicKey.MatchString(path)
+	return !v.judge && freeText.MatchString(path) || secrecy.Like(value) && !publicKey.MatchString(path)
 }
 
 func at(tree any, key string) any {
@@ -189,8 +196,4 @@ func item(list any, i int) any {
 var (
 	// publicKey matches the path of a value that only looks like a secret.
 	publicKey = regexp.MustCompile(`/(publicKey|topologyKey)$|/registerWithTaints//key$`)
-
-	// freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
-	// programs that fetch credentials for images.
-	freeText = regexp.MustCompile(`/(env|environment|content|contents|extraManifestHeaders|credentialProviderConfig|machine/pods)$`)
 )

@@ -35,17 +35,38 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 			"cluster: {scheduler: {config: {profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: " +
 				"[{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}]}}]}]}}}", nil,
 		},
-		"machine CA":      {"machine: {ca: {crt: eA==, key: eA==}}", []string{"machine.ca.key"}},
-		"machine token":   {"machine: {token: x}", []string{"machine.token"}},
-		"environment":     {"machine: {env: {X: y}}", []string{"machine.env.X"}},
-		"file":            {"machine: {files: [{path: /var/x, content: y}]}", []string{"machine.files[0].content"}},
-		"inline manifest": {"cluster: {inlineManifests: [{name: x, contents: y}]}", []string{"cluster.inlineManifests[0].contents"}},
-		"credential provider": {
-			"machine: {kubelet: {credentialProviderConfig: {providers: [{name: x, args: [y]}]}}}",
+		"machine CA":    {"machine: {ca: {crt: eA==, key: eA==}}", []string{"machine.ca.key"}},
+		"machine token": {"machine: {token: x}", []string{"machine.token"}},
+		"environment": {
+			"machine: {env: {http_proxy: 'http://proxy.home.arpa:3128', https_proxy: 'http://u:p@proxy.home.arpa:3128', GRPC_TOKEN: y}}",
+			[]string{"machine.env.GRPC_TOKEN", "machine.env.https_proxy"},
+		},
+		"environment of a service": {
+			document("ExtensionServiceConfig", "name: x\nenvironment: ['TS_ROUTES=10.0.0.0/8', 'TS_AUTHKEY=tskey-auth-x']\n"),
+			[]string{"ExtensionServiceConfig x.environment[1]"},
+		},
+		"file": {
+			"machine: {files: [{path: /var/x, content: 'server = a.home.arpa'}, {path: /var/y, content: 'password = y'}]}",
+			[]string{"machine.files[1].content"},
+		},
+		"file with a certificate": {
+			"machine: {files: [{path: /var/x, content: \"-----BEGIN CERTIFICATE-----\\nMIIB0123456789abcdefABCDEF0123456789abcdefABCDEF\\n" +
+				"-----END CERTIFICATE-----\\n\"}]}", nil,
+		},
+		"inline manifest": {
+			"cluster: {inlineManifests: [{name: x, contents: 'kind: Namespace'}, {name: y, contents: \"kind: Secret\\nstringData: {a: b}\"}]}",
+			[]string{"cluster.inlineManifests[1].contents"},
+		},
+		"static pod": {
+			"machine: {pods: [{kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: b}, {name: A_PASSWORD, value: b}]}]}}]}",
 			[]string{
-				"machine.kubelet.credentialProviderConfig.providers[0].args[0]",
-				"machine.kubelet.credentialProviderConfig.providers[0].name",
+				"machine.pods[0].spec.containers[0].env[1].name", "machine.pods[0].spec.containers[0].env[1].value",
 			},
+		},
+		"headers": {"cluster: {extraManifestHeaders: {X-Team: platform}}", []string{"cluster.extraManifestHeaders.X-Team"}},
+		"credential provider": {
+			"machine: {kubelet: {credentialProviderConfig: {providers: [{name: x, args: [get, --token=y]}]}}}",
+			[]string{"machine.kubelet.credentialProviderConfig.providers[0].args[1]"},
 		},
 		"passphrase": {
 			document("VolumeConfig", "name: STATE\nencryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: x}}]}\n"),
