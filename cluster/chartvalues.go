@@ -114,6 +114,7 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 	for _, one := range needed {
 		value := ValueAt(given, one.Path)
 		list, isList := value.([]any)
+		_, isMap := value.(map[string]any)
 		number, isNumber := value.(float64)
 		if text, isText := value.(string); isText && one.Want == 1 { // most charts take it, and the schemas of the others say so
 			var err error
@@ -121,6 +122,7 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 			isNumber = err == nil
 		}
 		switch {
+		case isMap: // of another kind, which the check of the keys says
 		case value == nil, value == one.Want, one.Want == 1 && isNumber && number >= 1, one.Want == 1 && isList && len(list) > 0:
 		case isList:
 			findings.Found(KeyPath(path, one.Path), "remove it", "an empty list %s", one.Why)

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -40,7 +41,7 @@ func File(git cluster.GitOps, release string) string {
 func Read(tree fs.FS, git cluster.GitOps, release cluster.Service, settings map[string]string, findings *cluster.Findings) *cluster.Git {
 	file := File(git, release.Name)
 	text, err := fs.ReadFile(tree, file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // the path of the tree is a file: the check of the tree says so
 		return nil
 	}
 	if err != nil {

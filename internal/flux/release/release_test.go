@@ -1,6 +1,8 @@
 package release_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -55,6 +57,15 @@ func TestText_IsReadAsWhatItWasWrittenFrom(t *testing.T) {
 func TestRead_FindsNothingWithoutAFile(t *testing.T) {
 	var findings cluster.Findings
 	assert.Nil(t, release.Read(fstest.MapFS{}, git, certManager, nil, &findings))
+	assert.Empty(t, findings.All())
+}
+
+// The check of the tree says once that the path is a file.
+func TestRead_SaysNothingOfEachReleaseIfThePathOfTheTreeIsAFile(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "tree"), nil, 0o600))
+	findings := &cluster.Findings{}
+	assert.Nil(t, release.Read(os.DirFS(folder), cluster.GitOps{Path: "tree"}, cluster.Service{Name: "cilium"}, nil, findings))
 	assert.Empty(t, findings.All())
 }
 

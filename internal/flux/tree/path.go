@@ -29,7 +29,7 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 		return nil, cluster.Problems{cluster.NewProblem(key, "write "+path.Dir(folder), "%s is a file, and Flux reads a folder", folder)}, nil
 	}
 	reader, settings := newReader(repository), stack.Settings()
-	unread := reader.folder(folder, settings) // possibly for a setting in a path
+	unread := reader.all(folder, settings) // possibly for a setting in a path
 	problems, err = reader.checkSettings(stack, unread == nil)
 	switch {
 	case err != nil || len(problems) > 0:

@@ -28,7 +28,7 @@ func Check(repository fs.FS, folder string, settings map[string]string) error {
 		return nil
 	}
 	reader := newReader(repository)
-	if err := reader.folder(clean(folder), settings); err != nil {
+	if err := reader.all(clean(folder), settings); err != nil {
 		return err
 	}
 	return reader.variables(settings)
@@ -46,6 +46,7 @@ type reader struct {
 	uses       []Use
 	literal    []Use // below Kustomizations that replace nothing
 	broken     []error
+	unreadable []error         // files that are no YAML
 	used       map[string]bool // variables with and without a default
 	own        map[string]bool // variables that the tree itself defines
 	layer      layer           // of the files that are being read
@@ -54,6 +55,12 @@ type reader struct {
 
 func newReader(repository fs.FS) *reader {
 	return &reader{repository: repository, read: map[string]bool{}, used: map[string]bool{}, own: map[string]bool{}}
+}
+
+// all is folder, with an error for each file that is no YAML.
+func (r *reader) all(folder string, settings map[string]string) error {
+	err := r.folder(folder, settings)
+	return errors.Join(append(r.unreadable, err)...)
 }
 
 // folder reads all manifests below a folder and what they refer to. Of a folder with a kustomization, it reads only that, as Flux does.
@@ -118,7 +125,8 @@ func (r *reader) objects(name string) (objects []object, err error) {
 		case errors.Is(err, io.EOF):
 			return objects, nil
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", name, err)
+			r.unreadable = append(r.unreadable, fmt.Errorf("%s: %w; correct it, as Flux applies nothing of its folder", name, err))
+			return objects, nil
 		}
 		var object object
 		if err := document.Decode(&object); err != nil {

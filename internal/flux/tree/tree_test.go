@@ -47,7 +47,16 @@ func checkAll(repository fs.FS, folder string, keys []string) error {
 	if err == nil && read == 0 {
 		err = fmt.Errorf("%s: has no manifests", folder)
 	}
-	return errors.Join(err, reader.undefined(keys))
+	return errors.Join(append(reader.unreadable, err, reader.undefined(keys))...)
+}
+
+func TestCheck_NamesEachFileThatIsNoYAML(t *testing.T) {
+	err := Check(fstest.MapFS{
+		"tree/a.yaml": {Data: []byte("a: [\n")}, "tree/b.yaml": {Data: []byte("kind: 'x\n")}, "tree/c.yaml": {Data: []byte("{}")},
+	}, "tree", nil)
+	assert.ErrorContains(t, err, "tree/a.yaml: yaml: ")
+	assert.ErrorContains(t, err, "tree/b.yaml: yaml: ")
+	assert.NotContains(t, err.Error(), "c.yaml")
 }
 
 func TestTree_OfEachStackUsesOnlySettingsOfThatStack(t *testing.T) {
