@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,23 +58,49 @@ func parsed(define func(*pflag.FlagSet)) func(value string) bool {
 	}
 }
 
-// toWrite says what to write for a type, such as int32[0,100].
-func toWrite(kind string) string {
-	kind, limits, _ := strings.Cut(kind, "[")
-	form := "write " + valueTypes[kind].form
-	switch least, most, _ := strings.Cut(strings.TrimSuffix(limits, "]"), ","); {
-	case limits == "":
-		return form
-	case most == "":
-		return form + " of at least " + least
-	default:
-		return form + " from " + least + " to " + most
+// ofValues is a type of the table, with what the component takes of it: int32[0,100], or string{none,static}.
+type ofValues struct {
+	valueType
+	known  bool
+	limits string   // 0,100 or 0, without an upper one; "" if it takes all numbers
+	words  []string // none if it takes all texts
+	list   bool     // of words, with commas between them
+}
+
+func readType(text string) ofValues {
+	plain, words, _ := strings.Cut(strings.TrimSuffix(text, "}"), "{")
+	plain, limits, _ := strings.Cut(strings.TrimSuffix(plain, "]"), "[")
+	kind, known := valueTypes[plain]
+	return ofValues{
+		kind, known, limits, strings.FieldsFunc(words, func(r rune) bool { return r == ',' }), plain == "stringSlice",
 	}
 }
 
-// isWithin tells whether a number is within limits such as 0,100], of which the upper one may be missing.
+// mostNamed is the number of words that a message names.
+const mostNamed = 8
+
+// toWrite says what to write for a type.
+func toWrite(text string) string {
+	kind := readType(text)
+	switch least, most, _ := strings.Cut(kind.limits, ","); {
+	case len(kind.words) > mostNamed:
+		return "write names that it knows, such as " + strings.Join(kind.words[:3], ", ")
+	case kind.list && len(kind.words) > 0:
+		return "write some of " + strings.Join(kind.words, ", ")
+	case len(kind.words) > 0:
+		return "write " + strings.Join(kind.words, " or ")
+	case kind.limits == "":
+		return "write " + kind.form
+	case most == "":
+		return "write " + kind.form + " of at least " + least
+	default:
+		return "write " + kind.form + " from " + least + " to " + most
+	}
+}
+
+// isWithin tells whether a number is within limits such as 0,100, of which the upper one may be missing.
 func isWithin(limits, value string) bool {
-	least, most, _ := strings.Cut(strings.TrimSuffix(limits, "]"), ",")
+	least, most, _ := strings.Cut(limits, ",")
 	number, _ := strconv.ParseInt(value, 0, 64)
 	lower, _ := strconv.ParseInt(least, 10, 64)
 	upper, err := strconv.ParseInt(most, 10, 64)
@@ -81,10 +108,16 @@ func isWithin(limits, value string) bool {
 }
 
 // isOfType tells whether a component can parse the value of a flag, and takes it. Values of unknown types are taken for right.
-func isOfType(kind, value string) bool {
-	plain, limits, limited := strings.Cut(kind, "[")
-	parses := valueTypes[plain].parses
-	return parses == nil || parses(value) && (!limited || isWithin(limits, value))
+func isOfType(text, value string) bool {
+	kind := readType(text)
+	if len(kind.words) > 0 {
+		words := []string{value}
+		if kind.list {
+			words = strings.Split(value, ",")
+		}
+		return !slices.ContainsFunc(words, func(word string) bool { return word != "" && !slices.Contains(kind.words, word) })
+	}
+	return kind.parses == nil || kind.parses(value) && (kind.limits == "" || isWithin(kind.limits, value))
 }
 
 // isPairs tells whether a text is a list as Kubernetes' flags of maps take it: pairs with a sign between name and value, separated by
@@ -104,16 +137,16 @@ func isOfField(kind string, value any) bool {
 	text, isText := value.(string)
 	_, isList := value.([]any)
 	_, isMap := value.(map[string]any)
-	plain, _, _ := strings.Cut(kind, "[")
-	switch _, known := valueTypes[plain]; {
-	case value == nil || !known:
+	plain, _, _ := strings.Cut(kind, "{")
+	switch {
+	case value == nil || !readType(kind).known:
 		return true
 	case kind == "list":
 		return isList
 	case kind == "map":
 		return isMap
-	case kind == "string":
-		return isText
+	case plain == "string":
+		return isText && isOfType(kind, text)
 	case kind == "duration":
 		_, err := time.ParseDuration(text)
 		return isText && err == nil

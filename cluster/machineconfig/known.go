@@ -10,8 +10,8 @@ import (
 )
 
 // argumentTables has a table for a minor release of Kubernetes: what its components themselves say that they take. Each line is a kind, a
-// name and, of flags and fields, the type of the value, such as int32[0,100], or of an alias what it stands for. A test in lab/tools/kube
-// compares it with them, and writes the next one.
+// name and, of flags and fields, the type of the value, such as int32[0,100] or string{none,static}, or of an alias what it stands for. A
+// test in lab/tools/kube compares it with them, and writes the next one.
 //
 //go:embed arguments/*.txt
 var argumentTables embed.FS

@@ -113,6 +113,20 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 			"allowedUnsafeSysctls has a value that the kubelet refuses; write a list",
 		"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 5%}, logging: text}}}": "machine.kubelet.extraConfig.logging: " +
 			"logging has a value that the kubelet refuses; write a mapping",
+		"machine: {kubelet: {extraConfig: {cpuManagerPolicy: Static}}}": "machine.kubelet.extraConfig.cpuManagerPolicy: cpuManagerPolicy " +
+			"has a value that the kubelet refuses; write none or static",
+		"machine: {kubelet: {extraArgs: {topology-manager-policy: single-numa}}}": "machine.kubelet.extraArgs.topology-manager-policy: " +
+			"topology-manager-policy has a value that kubelet refuses; write best-effort or none or restricted or single-numa-node",
+		"cluster: {apiServer: {extraArgs: {audit-log-mode: async}}}": "cluster.apiServer.extraArgs.audit-log-mode: audit-log-mode has a " +
+			"value that kube-apiserver refuses; write batch or blocking or blocking-strict",
+		"cluster: {apiServer: {extraArgs: {tls-cipher-suites: 'TLS_AES_128_GCM_SHA256,TLS_AES'}}}": "cluster.apiServer.extraArgs." +
+			"tls-cipher-suites: tls-cipher-suites has a value that kube-apiserver refuses; write names that it knows, such as " +
+			"TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256",
+		"cluster: {controllerManager: {extraArgs: {concurrent-service-endpoint-syncs: '60'}}}": "cluster.controllerManager.extraArgs." +
+			"concurrent-service-endpoint-syncs: concurrent-service-endpoint-syncs has a value that kube-controller-manager refuses; " +
+			"write a whole number from 1 to 50",
+		"cluster: {etcd: {extraArgs: {auto-compaction-mode: hourly}}}": "cluster.etcd.extraArgs.auto-compaction-mode: " +
+			"auto-compaction-mode has a value that etcd refuses; write periodic or revision",
 	} {
 		violations := CheckPatches(sample(t, func(c *cluster.Cluster) {
 			c.Talos.Version, c.Kubernetes.Version, c.Talos.Patches.ControlPlanes = "v1.14.6", "v1.36.6", patches(patch)
@@ -124,13 +138,15 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
 		c.Talos.Version, c.Kubernetes.Version = "v1.14.6", "v1.36.6"
 		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, profiling: 'T', goaway-chance: '0.001', " +
-			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', audit-log-maxage: 0x1e}}, controllerManager: {extraArgs: {" +
+			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', audit-log-maxage: 0x1e, audit-log-mode: batch, tls-cipher-suites: " +
+			"'TLS_AES_128_GCM_SHA256,TLS_CHACHA20_POLY1305_SHA256', tls-min-version: VersionTLS13}}, controllerManager: {extraArgs: {" +
 			"controllers: '-ttl-after-finished-controller,bootstrapsigner,*', node-monitor-period: '5s'}}, " +
 			"etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
 			"snapshot-count: '10000', max-request-bytes: '0x200000', of-a-later-release: 'x'}}}\nmachine: {kubelet: {extraArgs: " +
 			"{image-gc-high-threshold: '84', eviction-hard: 'memory.available<5%,nodefs.available<10%', " +
 			"system-reserved: 'cpu=100m,memory=1Gi', sync-frequency: 1m}, extraConfig: {" +
 			"imageGCHighThresholdPercent: 85, shutdownGracePeriod: 60s, evictionHard: {memory.available: 5%}, memoryThrottlingFactor: 0.9, " +
-			"featureGates: {MemoryQoS: true}, allowedUnsafeSysctls: [net.core.somaxconn], serializeImagePulls: false, containerLogMaxFiles: null}}}")
+			"featureGates: {MemoryQoS: true}, cpuManagerPolicy: static, topologyManagerPolicy: best-effort, " +
+			"allowedUnsafeSysctls: [net.core.somaxconn], serializeImagePulls: false, containerLogMaxFiles: null}}}")
 	})), "what pflag and Kubernetes' own types read")
 }

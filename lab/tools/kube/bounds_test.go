@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"reflect"
 	"strconv"
@@ -41,13 +40,7 @@ func boundsOf(t *testing.T) map[string]string {
 	for _, name := range numbers {
 		inside := reflect.ValueOf(defaults).Elem().FieldByName(name).Int()
 		least, most := edge(inside, math.MinInt32, name, takes), edge(inside, math.MaxInt32, name, takes)
-		switch {
-		case least == math.MinInt32 && most == math.MaxInt32:
-		case most == math.MaxInt32:
-			bounds[name] = fmt.Sprintf("[%d,]", least)
-		default:
-			bounds[name] = fmt.Sprintf("[%d,%d]", least, most)
-		}
+		bounds[name] = limits(least, most)
 	}
 	return bounds
 }
@@ -98,9 +91,9 @@ func validates(defaults *config.KubeletConfiguration, numbers []string, beside i
 	return true
 }
 
-// fieldOf returns the field in Go that a flag of the kubelet sets; "" if it sets no whole number.
+// fieldOf returns the field in Go that a flag of the kubelet sets; "" if it sets no whole number and no text.
 func fieldOf(t *testing.T, flag string) string {
-	const unlikely = 7177
+	const unlikely = 7177 // also as a text
 	changed, err := options.NewKubeletConfiguration()
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +104,8 @@ func fieldOf(t *testing.T, flag string) string {
 		return ""
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[config.KubeletConfiguration]()) {
-		if value := reflect.ValueOf(changed).Elem().FieldByIndex(field.Index); value.CanInt() && value.Int() == unlikely {
+		value := reflect.ValueOf(changed).Elem().FieldByIndex(field.Index)
+		if value.CanInt() && value.Int() == unlikely || value.Kind() == reflect.String && value.String() == strconv.Itoa(unlikely) {
 			return field.Name
 		}
 	}

@@ -28,15 +28,17 @@ var update = flag.Bool("update", false, "write the table anew")
 // TestArguments_AreThoseInSlipwaysTable compares the table of this minor release, by which config-check finds a mistyped flag, with the
 // components themselves. -modfile 1.37.mod -update writes the table of another release.
 func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
+	quiet()
 	var lines []string
 	bounds := boundsOf(t)
 	for component, flags := range componentFlags(t) {
 		flags.VisitAll(func(f *pflag.Flag) {
-			line := component + " " + f.Name + " " + flagType(f)
-			if component == "kubelet" {
-				line += bounds[fieldOf(t, f.Name)]
+			choice := choiceOf(t, component, f)
+			if field := fieldOf(t, f.Name); component == "kubelet" && field != "" {
+				bounds[field] += choice // the field takes what its flag takes
+				choice = bounds[field]
 			}
-			lines = append(lines, line)
+			lines = append(lines, component+" "+f.Name+" "+flagType(f)+choice)
 		})
 	}
 	for gate, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
