@@ -213,11 +213,11 @@ func wrongGate(l *lab) {
 // wrongFlag declares a flag with a value that the API server does not take, so that it does not start. The next run corrects it: no other
 // control plane has it.
 func wrongFlag(load *load) func(*lab) {
-	const missing = "/etc/kubernetes/egress.yaml" // config-check cannot know that there is no such file
+	const missing = "/etc/kubernetes/tracing.yaml" // config-check cannot know that there is no such file
 	return func(l *lab) {
 		began := time.Now()
 		l.declare("lifecycle", map[string]any{"returnTimeout": "1m"})
-		l.arguments(map[string]any{"egress-selector-config-file": missing})
+		l.arguments(map[string]any{"tracing-config-file": missing})
 		l.fails(`infra-cp-1 is not back: .*\(last: kube-apiserver .*; no other node is changed`)
 		for _, name := range []string{"infra-cp-2", "infra-cp-3"} {
 			require.NotContains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"), missing, name)
