@@ -11,7 +11,8 @@ import (
 
 // freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
 // programs that fetch credentials for images.
-var freeText = regexp.MustCompile(`/(env|environment|content|contents|extraManifestHeaders|credentialProviderConfig|machine/pods)$`)
+var freeText = regexp.MustCompile(`^/(machine|cluster/\w+)/env$|^/ExtensionServiceConfig [^/]*/environment$|` +
+	`/(files|configFiles)//content$|/inlineManifests//contents$|/extraManifestHeaders$|/kubelet/credentialProviderConfig$|^/machine/pods$`)
 
 // headers matches the path of free text that is there to hold credentials.
 var headers = regexp.MustCompile(`/extraManifestHeaders$`)

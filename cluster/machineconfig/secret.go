@@ -124,7 +124,7 @@ func hide(in versions) map[string]any {
 // hidden makes a Secret of each value below a path that may be secret. inherited tells that a key above makes all values secret. Values
 // that Slipway and Talos set are secret only by their name or form.
 func hidden(path string, in versions, inherited bool) any {
-	inherited = inherited || secrecy.Named(path) && !publicKey.MatchString(path)
+	inherited = inherited || secrecy.Named(path) && !publicName.MatchString(path)
 	if in.shown != nil && in.own == nil && freeText.MatchString(path) {
 		if in.judge && !inherited {
 			return judged(path, in.shown)
@@ -152,19 +152,22 @@ func hidden(path string, in versions, inherited bool) any {
 		if placeholder, ok := standIns[value]; ok {
 			return placeholder
 		}
-		if value != "" && (inherited || in.maybeSecret(path, value)) {
+		if value != "" && (inherited && !isSwitch(value) || in.maybeSecret(path, value)) {
 			return Secret(value)
 		}
 		return strings.ReplaceAll(value, standInSchematic, "(schematic)")
 	case nil:
 		return nil
 	default:
-		if inherited || value != in.plain {
+		if inherited && !isSwitch(fmt.Sprint(value)) || value != in.plain {
 			return Secret(fmt.Sprint(value))
 		}
 		return value
 	}
 }
+
+// isSwitch tells whether a value is true or false, which is no secret, however its key is called: anonymous-auth.
+func isSwitch(value string) bool { return value == "true" || value == "false" }
 
 // maybeSecret decides about one text by where it comes from, where it is and what it looks like.
 func (v versions) maybeSecret(path, value string) bool {
@@ -196,4 +199,9 @@ func item(list any, i int) any {
 var (
 	// publicKey matches the path of a value that only looks like a secret.
 	publicKey = regexp.MustCompile(`/(publicKey|topologyKey)$|/registerWithTaints//key$`)
+
+	// publicName matches a path that only sounds like a secret: the keys of labels and annotations, which are the user's own, and names of
+	// documents.
+	publicName = regexp.MustCompile(`/(publicKey|topologyKey)$|/(registerWithTaints|matchExpressions|matchFields|tolerations)//key$|` +
+		`/(nodeLabels|nodeAnnotations|extraTags|matchLabels)/|^/[A-Z]\w+ [^/]*$`)
 )

@@ -95,6 +95,31 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 				inBase64("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n") + "}}}}}",
 			[]string{"machine.registries.config.ghcr.io.tls.ca"},
 		},
+		"switches named like secrets": {
+			"cluster: {apiServer: {extraArgs: {anonymous-auth: 'false', enable-bootstrap-token-auth: 'true', " +
+				"feature-gates: 'ServiceAccountTokenPodNodeInfo=true,MemoryQoS=true'}}}", nil,
+		},
+		"cipher suites": {
+			"machine: {kubelet: {extraConfig: {tlsCipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]}}}", nil,
+		},
+		"id of a client": {"cluster: {apiServer: {extraArgs: {oidc-client-id: 6f9619ff-8b86-d011-b42d-00cf4fc964ff}}}", nil},
+		"labels": {
+			"machine: {nodeLabels: {example.com/env: prod, example.com/ssh-key: none}, logging: {destinations: [{extraTags: {env: a}}]}}",
+			nil,
+		},
+		"token in an annotation": {
+			"machine: {nodeAnnotations: {example.com/a: ghp_0123456789abcdefghij}}", []string{"machine.nodeAnnotations.example.com/a"},
+		},
+		"selector": {
+			"cluster: {scheduler: {config: {profiles: [{pluginConfig: [{args: {addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +
+				"{nodeSelectorTerms: [{matchExpressions: [{key: example.com/a, operator: Exists}]}]}}}}]}]}}}", nil,
+		},
+		"document named like a secret": {
+			document("UserVolumeConfig", "name: key\nprovisioning: {minSize: 1GiB, diskSelector: {match: system_disk}}\n"), nil,
+		},
+		"number as password": {
+			"machine: {registries: {config: {ghcr.io: {auth: {password: 12345}}}}}", []string{"machine.registries.config.ghcr.io.auth.password"},
+		},
 		"harmless": {"machine: {sysctls: {a.b: '1'}, nodeLabels: {a: b}, kubelet: {extraArgs: {v: '2'}}, certSANs: [a.b]}", nil},
 		"empty":    {"", nil},
 		"text":     {"x", nil},

@@ -41,6 +41,7 @@ var (
 	flag       = regexp.MustCompile(`^--[a-z]`)
 	password   = regexp.MustCompile(`(?i):[^/]*@|(` + words + `|authorization)[^/]*[=:]`)
 	inKey      = regexp.MustCompile(`(?i):[^/"]*@|((` + words + `|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
+	switched   = regexp.MustCompile(`\w+=(true|false)\b`) // such as a feature gate with a token in its name
 	alphanum   = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
 	credential = regexp.MustCompile(`(?i)((?:bearer|basic)\s+|(?:` + texts + `|secret)["']?\s*[=:]\s*["']?)[^\s"',;]+`)
 	tokenWord  = regexp.MustCompile(`(?i)\b` + tokens + `[^\s"',;]*|AGE-SECRET-KEY-[^\s"',;]*`)
@@ -49,6 +50,9 @@ var (
 
 	secretManifest = regexp.MustCompile(`(?m)^\s*kind: Secret\s*$(?s:.*)^\s*(stringData|data):|` +
 		`^\s*(stringData|data):(?s:.*)^\s*kind: Secret\s*$`)
+
+	// public matches what is long and never a secret by itself: the name of a constant, such as a cipher suite, and a UUID.
+	public = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$|(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
@@ -87,7 +91,8 @@ func Like(text string) bool {
 	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN CERTIFICATE-----") {
 		text = string(decoded)
 	}
-	return word.MatchString(text) || long.MatchString(text) && !flag.MatchString(text) && !inWords(text)
+	text = switched.ReplaceAllString(text, "")
+	return word.MatchString(text) || long.MatchString(text) && !flag.MatchString(text) && !inWords(text) && !public.MatchString(text)
 }
 
 // inWords tells whether a long text is of letters of one case, as names of objects, files and options are. A key that is made at random has

@@ -409,6 +409,8 @@ func (r *reader) number(node *yaml.Node, at place) any {
 	path := at.path()
 	shown := shownAt(path, node.Value)
 	switch {
+	case ok && mode.MatchString(path) && octal.MatchString(node.Value): // as everybody writes the mode of a file
+		return json.Number(read)
 	case isSecret(path):
 		return node.Value // Load refuses every secret in plain text
 	case !ok:
@@ -435,6 +437,12 @@ func (r *reader) number(node *yaml.Node, at place) any {
 
 // leadingZero matches a whole number that people read as decimal and YAML reads as octal.
 var leadingZero = regexp.MustCompile(`^(-?)\+?0+([1-9][0-9]*)$`)
+
+// mode matches the path of a file's mode, and octal how people and YAML write one.
+var (
+	mode  = regexp.MustCompile(`\.(permissions|mode|defaultMode)$`)
+	octal = regexp.MustCompile(`^0o?[0-7]{3,4}$`)
+)
 
 // trailing is a fraction whose last zeros the number does not have.
 var trailing = regexp.MustCompile(`^[0-9]+[.][0-9]*[1-9]0+$`)
