@@ -149,7 +149,7 @@ func (c *Cluster) checkValues(findings *Findings) {
 			before := findings.Len()
 			CheckChartKeys(path, service.Name, service.Version, given, findings)
 			if findings.Len() == before { // the chart says more
-				CheckPodValues(path, given, findings)
+				CheckPodValues(path, service.Name, service.Version, given, findings)
 			}
 			CheckNeeded(path, given, service.Needed, findings)
 		}

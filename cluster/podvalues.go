@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,33 +22,55 @@ import (
 // podTypes are the names of values that charts write into objects as they are, with the types that Kubernetes gives them. Keys beside those
 // of the type are the chart's own.
 var podTypes = map[string]reflect.Type{
+	"additionalVolumeMounts":    reflect.TypeFor[[]corev1.VolumeMount](),
+	"additionalVolumes":         reflect.TypeFor[[]corev1.Volume](),
 	"affinity":                  reflect.TypeFor[corev1.Affinity](),
 	"containerSecurityContext":  reflect.TypeFor[corev1.SecurityContext](),
+	"dnsConfig":                 reflect.TypeFor[corev1.PodDNSConfig](),
+	"dnsPolicy":                 reflect.TypeFor[corev1.DNSPolicy](),
+	"env":                       reflect.TypeFor[[]corev1.EnvVar](),
+	"externalTrafficPolicy":     reflect.TypeFor[corev1.ServiceExternalTrafficPolicy](),
+	"extraContainers":           reflect.TypeFor[[]corev1.Container](),
 	"extraEnv":                  reflect.TypeFor[[]corev1.EnvVar](),
+	"extraEnvs":                 reflect.TypeFor[[]corev1.EnvVar](),
+	"extraInitContainers":       reflect.TypeFor[[]corev1.Container](),
 	"extraVolumeMounts":         reflect.TypeFor[[]corev1.VolumeMount](),
 	"extraVolumes":              reflect.TypeFor[[]corev1.Volume](),
+	"failurePolicy":             reflect.TypeFor[admissionv1.FailurePolicyType](),
+	"hostAliases":               reflect.TypeFor[[]corev1.HostAlias](),
 	"imagePullPolicy":           reflect.TypeFor[corev1.PullPolicy](),
+	"initContainers":            reflect.TypeFor[[]corev1.Container](),
+	"ipFamilyPolicy":            reflect.TypeFor[corev1.IPFamilyPolicy](),
 	"livenessProbe":             reflect.TypeFor[corev1.Probe](),
+	"podDnsConfig":              reflect.TypeFor[corev1.PodDNSConfig](),
+	"podDnsPolicy":              reflect.TypeFor[corev1.DNSPolicy](),
 	"podSecurityContext":        reflect.TypeFor[corev1.PodSecurityContext](),
 	"pullPolicy":                reflect.TypeFor[corev1.PullPolicy](),
 	"readinessProbe":            reflect.TypeFor[corev1.Probe](),
 	"resources":                 reflect.TypeFor[corev1.ResourceRequirements](),
 	"securityContext":           reflect.TypeFor[corev1.SecurityContext](), // or that of the pod, which has keys beside these
+	"serviceIPFamilyPolicy":     reflect.TypeFor[corev1.IPFamilyPolicy](),
 	"serviceType":               reflect.TypeFor[corev1.ServiceType](),
 	"startupProbe":              reflect.TypeFor[corev1.Probe](),
 	"strategy":                  reflect.TypeFor[appsv1.DeploymentStrategy](),
 	"tolerations":               reflect.TypeFor[[]corev1.Toleration](),
 	"topologySpreadConstraints": reflect.TypeFor[[]corev1.TopologySpreadConstraint](),
 	"updateStrategy":            reflect.TypeFor[appsv1.DeploymentStrategy](), // a DaemonSet's has the same keys
+	"volumeMounts":              reflect.TypeFor[[]corev1.VolumeMount](),
+	"volumes":                   reflect.TypeFor[[]corev1.Volume](),
 }
 
 // choices are the texts that Kubernetes takes for a type.
 var choices = map[reflect.Type][]string{
+	reflect.TypeFor[admissionv1.FailurePolicyType]():        {"Fail", "Ignore"},
 	reflect.TypeFor[appsv1.DeploymentStrategyType]():        {"OnDelete", "Recreate", "RollingUpdate"}, // the first is for a DaemonSet
+	reflect.TypeFor[corev1.DNSPolicy]():                     {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"},
+	reflect.TypeFor[corev1.IPFamilyPolicy]():                {"PreferDualStack", "RequireDualStack", "SingleStack"},
 	reflect.TypeFor[corev1.NodeInclusionPolicy]():           {"Honor", "Ignore"},
 	reflect.TypeFor[corev1.NodeSelectorOperator]():          {"DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"},
 	reflect.TypeFor[corev1.PullPolicy]():                    {"Always", "IfNotPresent", "Never"},
 	reflect.TypeFor[corev1.SeccompProfileType]():            {"Localhost", "RuntimeDefault", "Unconfined"},
+	reflect.TypeFor[corev1.ServiceExternalTrafficPolicy]():  {"Cluster", "Local"},
 	reflect.TypeFor[corev1.ServiceType]():                   {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"},
 	reflect.TypeFor[corev1.UnsatisfiableConstraintAction](): {"DoNotSchedule", "ScheduleAnyway"},
 	reflect.TypeFor[metav1.LabelSelectorOperator]():         {"DoesNotExist", "Exists", "In", "NotIn"},
@@ -60,18 +83,24 @@ var oneShape = []string{"affinity", "nodeSelector", "podAnnotations", "podLabels
 var textMaps = regexp.MustCompile(`^nodeSelector$|([aA]nnotations|[lL]abels)$`)
 
 // labelMaps are the textMaps that Kubernetes reads as labels.
-var labelMaps = []string{"nodeSelector", "podLabels", "matchLabels", "commonLabels"}
+var labelMaps = []string{"additionalLabels", "commonLabels", "customLabels", "matchLabels", "nodeSelector", "podLabels"}
 
 // CheckPodValues checks the values of a chart that have one name and one form in all charts, because Kubernetes has them: resources,
 // tolerations, security contexts, node selectors, labels, annotations. A value of another shape is the chart's own, and is left alone, and
 // so is a template.
-func CheckPodValues(path string, values map[string]any, findings *Findings) {
-	p := podValues{findings}
+func CheckPodValues(path, chart, version string, values map[string]any, findings *Findings) {
+	podValues{findings, path, chart, version}.values(path, values)
+}
+
+// values checks a mapping of a chart.
+func (p podValues) values(path string, values map[string]any) {
+	p.replicas(path, values)
 	for _, key := range sorted(values) {
 		at := KeyPath(path, key)
 		if p.known(at, key, values[key]) {
 			continue
 		}
+		p.named(at, key, values[key])
 		switch value := values[key].(type) {
 		case map[string]any:
 			switch key {
@@ -80,11 +109,11 @@ func CheckPodValues(path string, values map[string]any, findings *Findings) {
 			case "webhook":
 				p.webhook(at, value)
 			}
-			CheckPodValues(at, value, findings)
+			p.values(at, value)
 		case []any:
 			for i, item := range value {
 				below, _ := item.(map[string]any)
-				CheckPodValues(ItemPath(at, i), below, findings)
+				p.values(ItemPath(at, i), below)
 			}
 		case string:
 			if key == "enabled" && value == "false" {
@@ -94,13 +123,17 @@ func CheckPodValues(path string, values map[string]any, findings *Findings) {
 	}
 }
 
-type podValues struct{ *Findings }
+type podValues struct {
+	*Findings
+	root           string // path of all values
+	chart, version string
+}
 
 // budget refuses a PodDisruptionBudget that lets no pod go, beside the values of its workload: no node with such a pod could be drained.
 func (p podValues) budget(path string, given, workload map[string]any) {
 	const problem = "%v lets no pod go, so that no node can be drained"
 	most, least := given["maxUnavailable"], given["minAvailable"]
-	if most == "" || least == "" { // as many charts write that there is none
+	if most == "" || least == "" || most == 0.0 && least != nil { // as many charts write that there is none
 		return
 	}
 	number, isNumber := least.(float64)
@@ -130,6 +163,11 @@ func (p podValues) webhook(path string, given map[string]any) {
 		p.Found(path+".hostNetwork", "give it another port by the chart's key for it, or remove it",
 			"true puts the webhook on the node's port %.0f, which the kubelet has", kubeletPort)
 	}
+}
+
+// ofChart tells whether the chart is known to have a key.
+func (p podValues) ofChart(path string) bool {
+	return KnowsChart(p.chart, p.version) && charts()[p.chart].keys[strings.TrimPrefix(path, p.root+".")] != nil
 }
 
 // known checks a value whose name and shape are Kubernetes' own, and reports whether it is one.
@@ -165,10 +203,14 @@ func (p podValues) check(path, key string, value any, kind reflect.Type) {
 	case kind == reflect.TypeFor[intstr.IntOrString]():
 		if !isText {
 			p.scalar(path, value, reflect.Int)
+		} else if share.MatchString(key) && len(validation.IsValidPercent(text)) > 0 {
+			p.Found(path, "write a number without quotes, or a share such as 25%", "%s is neither a number nor a share",
+				syntax.Shown(syntax.Form{}, text))
 		}
 	case kind.Kind() == reflect.Slice && !isList:
 		p.Found(path, "write a list, each item after a dash", "is %s", shape(value))
 	case kind.Kind() == reflect.Slice:
+		p.twice(path, list, kind.Elem())
 		for i, item := range list {
 			p.check(ItemPath(path, i), key, item, kind.Elem())
 		}
@@ -196,21 +238,14 @@ func (p podValues) object(path string, given map[string]any, kind reflect.Type) 
 	for _, key := range sorted(given) {
 		if field, known := fields[key]; known {
 			p.check(KeyPath(path, key), key, given[key], field)
-		} else if meant := syntax.Nearest(key, sorted(fields), min(2, len(key)/2)); meant != "" {
+		} else if meant := syntax.Nearest(key, sorted(fields), min(2, len(key)/2)); meant != "" && !p.ofChart(KeyPath(path, key)) {
 			p.Found(KeyPath(path, key), "did you mean "+meant+"?", "is no key that Kubernetes knows")
 		} else { // the chart's own
-			CheckPodValues(path, map[string]any{key: given[key]}, p.Findings)
+			p.values(path, map[string]any{key: given[key]})
 		}
 	}
-	switch kind {
-	case reflect.TypeFor[corev1.Toleration]():
-		p.toleration(path, given)
-	case reflect.TypeFor[corev1.TopologySpreadConstraint]():
-		if skew, is := given["maxSkew"].(float64); is && skew < 1 {
-			p.Found(path+".maxSkew", "write 1 or more", "%v is less than the least difference between two domains", skew)
-		}
-	case reflect.TypeFor[corev1.ResourceRequirements]():
-		p.requests(path, given)
+	if rule := podRules[kind]; rule != nil {
+		rule(p, path, given)
 	}
 }
 
@@ -256,42 +291,11 @@ func jsonFields(kind reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// requests checks that no request is above its limit.
-func (p podValues) requests(path string, given map[string]any) {
-	limits, _ := given["limits"].(map[string]any)
-	requests, _ := given["requests"].(map[string]any)
-	for _, name := range sorted(requests) {
-		request, err := resource.ParseQuantity(fmt.Sprint(requests[name]))
-		limit, none := resource.ParseQuantity(fmt.Sprint(limits[name]))
-		if err == nil && none == nil && request.Cmp(limit) > 0 {
-			p.Found(path+".requests."+name, "write at most that, or raise the limit", "%v is more than the limit %v", requests[name], limits[name])
-		}
-	}
-}
-
 // quantity checks a number or a text.
 func (p podValues) quantity(path string, value any) {
 	text := fmt.Sprint(value)
 	if quantity, err := resource.ParseQuantity(text); err != nil || quantity.Sign() < 0 {
 		p.Found(path, "write one, such as 500m of cpu or 256Mi of memory", "%s is no quantity of Kubernetes", syntax.Shown(syntax.Form{}, text))
-	}
-}
-
-// toleration checks what the types of Kubernetes leave open.
-func (p podValues) toleration(path string, given map[string]any) {
-	text := func(key string) string { value, _ := given[key].(string); return value }
-	operator, effect := text("operator"), text("effect")
-	if effects := []string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}; !slices.Contains(effects, effect) && !isTemplate(effect) {
-		p.Found(path+".effect", OneOf(effect, effects[1:]), "%s is no effect of a taint", effect)
-	}
-	switch {
-	case isTemplate(operator):
-	case !slices.Contains([]string{"", "Exists", "Equal", "Lt", "Gt"}, operator):
-		p.Found(path+".operator", "write Exists or Equal", "%s is no operator of a toleration", operator)
-	case operator == "Exists" && text("value") != "":
-		p.Found(path+".value", "remove it, or write operator: Equal", "%s is given beside operator: Exists", text("value"))
-	case operator != "Exists" && given["key"] == nil:
-		p.Found(path, "add the key of a taint, or operator: Exists", "has neither")
 	}
 }
 

@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipway-platform/slipway/cluster/syntax"
+)
+
+// podRules are what Kubernetes refuses of an object beyond the types of its keys.
+var podRules = map[reflect.Type]func(p podValues, path string, given map[string]any){
+	reflect.TypeFor[appsv1.DeploymentStrategy]():       podValues.strategy,
+	reflect.TypeFor[corev1.Container]():                podValues.container,
+	reflect.TypeFor[corev1.EnvVar]():                   podValues.variable,
+	reflect.TypeFor[corev1.NodeSelectorRequirement]():  podValues.requirement,
+	reflect.TypeFor[corev1.ResourceRequirements]():     podValues.requests,
+	reflect.TypeFor[corev1.Toleration]():               podValues.toleration,
+	reflect.TypeFor[corev1.TopologySpreadConstraint](): podValues.spread,
+	reflect.TypeFor[corev1.Volume]():                   podValues.volume,
+	reflect.TypeFor[corev1.VolumeMount]():              podValues.mount,
+	reflect.TypeFor[metav1.LabelSelectorRequirement](): podValues.requirement,
+}
+
+// needs adds a problem for each key that an object lacks.
+func (p podValues) needs(path string, given map[string]any, keys ...string) {
+	for _, key := range keys {
+		if given[key] == nil || given[key] == "" {
+			p.Found(path, "add it", "has no %s", key)
+		}
+	}
+}
+
+func (p podValues) strategy(path string, given map[string]any) {
+	update, _ := given["rollingUpdate"].(map[string]any)
+	if none := []any{0.0, "0%"}; slices.Contains(none, update["maxSurge"]) && slices.Contains(none, update["maxUnavailable"]) {
+		p.Found(path+".rollingUpdate", "write 1 for one of the two", "allows neither more nor fewer pods, so that none can be replaced")
+	}
+}
+
+func (p podValues) container(path string, given map[string]any) {
+	p.needs(path, given, "name", "image")
+}
+func (p podValues) mount(path string, given map[string]any) {
+	p.needs(path, given, "name", "mountPath")
+}
+
+func (p podValues) variable(path string, given map[string]any) {
+	p.needs(path, given, "name")
+	if name, _ := given["name"].(string); name != "" && !isTemplate(name) && len(validation.IsRelaxedEnvVarName(name)) > 0 {
+		p.Found(path+".name", "remove what is no printable character, and =", "%s is no name of a variable", syntax.Shown(syntax.Form{}, name))
+	}
+	if given["value"] != nil && given["value"] != "" && given["valueFrom"] != nil {
+		p.Found(path, "keep one", "has value and valueFrom, of which Kubernetes takes one")
+	}
+}
+
+func (p podValues) volume(path string, given map[string]any) {
+	p.needs(path, given, "name")
+	if name, _ := given["name"].(string); name != "" && !isTemplate(name) && len(validation.IsDNS1123Label(name)) > 0 {
+		p.Found(path+".name", lowerCase, "%s is no name of a volume", syntax.Shown(syntax.Form{}, name))
+	}
+}
+
+// requirement checks a line of a selector of labels.
+func (p podValues) requirement(path string, given map[string]any) {
+	values, _ := given["values"].([]any)
+	switch operator := given["operator"]; {
+	case slices.Contains([]any{"In", "NotIn"}, operator) && len(values) == 0:
+		p.Found(path, "add values", "has the operator %s, and no values", operator)
+	case slices.Contains([]any{"Exists", "DoesNotExist"}, operator) && len(values) > 0:
+		p.Found(path+".values", "remove them, or write operator: In", "are given beside operator: %s", operator)
+	}
+}
+
+func (p podValues) spread(path string, given map[string]any) {
+	p.needs(path, given, "topologyKey")
+	if skew, is := given["maxSkew"].(float64); is && skew < 1 {
+		p.Found(path+".maxSkew", "write 1 or more", "%v is less than the least difference between two domains", skew)
+	}
+	if given["minDomains"] != nil && given["whenUnsatisfiable"] == "ScheduleAnyway" {
+		p.Found(path+".minDomains", "remove it, or write whenUnsatisfiable: DoNotSchedule", "%v is for DoNotSchedule", given["minDomains"])
+	}
+}
+
+// requests checks that no request is above its limit.
+func (p podValues) requests(path string, given map[string]any) {
+	limits, _ := given["limits"].(map[string]any)
+	requests, _ := given["requests"].(map[string]any)
+	for _, name := range sorted(requests) {
+		request, err := resource.ParseQuantity(fmt.Sprint(requests[name]))
+		limit, none := resource.ParseQuantity(fmt.Sprint(limits[name]))
+		if err == nil && none == nil && request.Cmp(limit) > 0 {
+			p.Found(path+".requests."+name, "write at most that, or raise the limit", "%v is more than the limit %v", requests[name], limits[name])
+		}
+	}
+}
+
+// toleration checks what the types of Kubernetes leave open.
+func (p podValues) toleration(path string, given map[string]any) {
+	text := func(key string) string { value, _ := given[key].(string); return value }
+	operator, effect := text("operator"), text("effect")
+	if effects := []string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}; !slices.Contains(effects, effect) && !isTemplate(effect) {
+		p.Found(path+".effect", OneOf(effect, effects[1:]), "%s is no effect of a taint", effect)
+	}
+	if given["tolerationSeconds"] != nil && effect != "NoExecute" && !isTemplate(effect) {
+		p.Found(path+".tolerationSeconds", "remove it, or write effect: NoExecute", "%v is for the effect NoExecute", given["tolerationSeconds"])
+	}
+	switch {
+	case isTemplate(operator):
+	case !slices.Contains([]string{"", "Exists", "Equal", "Lt", "Gt"}, operator):
+		p.Found(path+".operator", "write Exists or Equal", "%s is no operator of a toleration", operator)
+	case operator == "Exists" && text("value") != "":
+		p.Found(path+".value", "remove it, or write operator: Equal", "%s is given beside operator: Exists", text("value"))
+	case operator != "Exists" && given["key"] == nil:
+		p.Found(path, "add the key of a taint, or operator: Exists", "has neither")
+	}
+}
+
+// unique are the types of which Kubernetes takes each name once in a list.
+var unique = []reflect.Type{reflect.TypeFor[corev1.Container](), reflect.TypeFor[corev1.EnvVar](), reflect.TypeFor[corev1.Volume]()}
+
+// twice refuses the same name twice in a list of objects. Of variables, Kubernetes takes the last.
+func (p podValues) twice(path string, list []any, kind reflect.Type) {
+	seen := map[any]bool{}
+	for i, item := range list {
+		given, _ := item.(map[string]any)
+		name, isText := given["name"].(string)
+		if isText && seen[name] && slices.Contains(unique, kind) {
+			p.Found(ItemPath(path, i)+".name", "remove one", "%s is there twice", syntax.Shown(syntax.Form{}, name))
+		}
+		seen[name] = true
+	}
+}
+
+// replicas checks the numbers of an autoscaler.
+func (p podValues) replicas(path string, given map[string]any) {
+	least, hasLeast := given["minReplicas"].(float64)
+	most, hasMost := given["maxReplicas"].(float64)
+	if hasLeast && hasMost && least > most {
+		p.Found(KeyPath(path, "minReplicas"), "write at most that", "%v is more than maxReplicas, %v", least, most)
+	}
+}
+
+const lowerCase = "write lower-case letters, digits and dashes, beginning and ending with a letter or a digit"
+
+var (
+	share  = regexp.MustCompile(`^(maxSurge|maxUnavailable|minAvailable)$`)
+	port   = regexp.MustCompile(`(^p|P)ort$`)
+	digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+	// monitored is a duration as the objects of Prometheus' operator have it, and monitor the path of one.
+	monitored = regexp.MustCompile(`^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$`)
+	monitor   = regexp.MustCompile(`(?i)monitor\.(interval|scrapeTimeout)$`)
+	service   = regexp.MustCompile(`(?i)service\.type$`)
+	image     = regexp.MustCompile(`(?i)image\.repository$`)
+)
+
+// named checks a number or a text whose name means the same in all charts.
+func (p podValues) named(path, key string, value any) {
+	number, isNumber := value.(float64)
+	text, isText := value.(string)
+	if isNumber {
+		switch {
+		case port.MatchString(key) && (number < 0 || number > 65535 || number != float64(int64(number))):
+			p.Found(path, "write a number up to 65535", "%v is no port", number)
+		case monitor.MatchString(path):
+			p.Found(path, fmt.Sprintf("write %q", fmt.Sprint(number, "s")), "%v has no unit", number)
+		}
+	}
+	if !isText || text == "" || isTemplate(text) {
+		return
+	}
+	found := func(remedy, problem string) { p.Found(path, remedy, "%s "+problem, syntax.Shown(syntax.Form{}, text)) }
+	switch {
+	case (key == "priorityClassName" || key == "runtimeClassName") && len(validation.IsDNS1123Subdomain(text)) > 0:
+		found(lowerCase, "is no name of an object")
+	case monitor.MatchString(path) && !monitored.MatchString(text):
+		found("write it as 30s or 1m30s", "is no duration that Prometheus takes")
+	case service.MatchString(path):
+		p.check(path, key, value, reflect.TypeFor[corev1.ServiceType]())
+	case key == "digest" && !digest.MatchString(text):
+		found("write sha256: and 64 hexadecimal digits", "is no digest")
+	case image.MatchString(path) && (strings.Contains(text, "://") || strings.ToLower(text) != text || strings.HasSuffix(text, "/")):
+		found("write it as registry.example.com/folder/name", "is no repository of images")
+	}
+}
