@@ -137,10 +137,12 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 	}
 	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
 		c.Talos.Version, c.Kubernetes.Version = "v1.14.6", "v1.36.6"
-		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, profiling: 'T', goaway-chance: '0.001', " +
-			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', audit-log-maxage: 0x1e, audit-log-mode: batch, tls-cipher-suites: " +
+		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, etcd-compaction-interval: 10m, kubelet-timeout: 10s, " +
+			"service-account-extend-token-expiration: 'false', profiling: 'T', goaway-chance: '0.001', " +
+			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', " +
+			"audit-log-maxage: 0x1e, audit-log-mode: batch, tls-cipher-suites: " +
 			"'TLS_AES_128_GCM_SHA256,TLS_CHACHA20_POLY1305_SHA256', tls-min-version: VersionTLS13}}, controllerManager: {extraArgs: {" +
-			"controllers: '-ttl-after-finished-controller,bootstrapsigner,*', node-monitor-period: '5s'}}, " +
+			"cluster-signing-duration: 720h, controllers: '-ttl-after-finished-controller,bootstrapsigner,*', node-monitor-period: '5s'}}, " +
 			"etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
 			"snapshot-count: '10000', max-request-bytes: '0x200000', of-a-later-release: 'x'}}}\nmachine: {kubelet: {extraArgs: " +
 			"{image-gc-high-threshold: '84', eviction-hard: 'memory.available<5%,nodefs.available<10%', " +

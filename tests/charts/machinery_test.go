@@ -2,17 +2,21 @@ package charts
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 // The plugin that the lab builds has the machinery of the released one, so both parse the same documents.
@@ -33,6 +37,37 @@ func TestMachinery_OfTheTalosPluginParsesWhatAPatchMayHave(t *testing.T) {
 	}
 	require.Greater(t, len(plugin), 30)
 	require.Equal(t, machineconfig.ParsedLater, later)
+}
+
+// denied matches a flag that Talos merges with no other value: it would render no static pod, or start no kubelet.
+var denied = regexp.MustCompile(`"([a-z-]+)":\s+argsbuilder\.MergeDenied`)
+
+func TestPatches_MayNotHaveTheFlagsThatTalosDenies(t *testing.T) {
+	dir, err := moduleOf("../../lab", "github.com/siderolabs/talos")
+	require.NoError(t, err)
+	source := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, "internal/app/machined/pkg/controllers/k8s", name))
+		require.NoError(t, err)
+		return string(text)
+	}
+	apiServer, rest, _ := strings.Cut(source("control_plane_static_pod.go"), "Controller) manageControllerManager(")
+	manager, scheduler, _ := strings.Cut(rest, "Controller) manageScheduler(")
+	for part, text := range map[string]string{
+		"cluster.apiServer": apiServer, "cluster.controllerManager": manager, "cluster.scheduler": scheduler,
+		"machine.kubelet": source("kubelet_spec.go"),
+	} {
+		flags := denied.FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, flags, part)
+		for _, flag := range flags {
+			section, component, _ := strings.Cut(part, ".")
+			patch := fmt.Sprintf("%s: {%s: {extraArgs: {%s: x}}}", section, component, flag[1])
+			violations := machineconfig.CheckPatches(clusters.Infra(t, func(c *cluster.Cluster) {
+				c.Talos.Patches.ControlPlanes = []cluster.Patch{cluster.Patch(patch)}
+			}))
+			require.NotEmpty(t, violations, patch)
+			require.Contains(t, violations[0].Error(), "Slipway", patch)
+		}
+	}
 }
 
 // schemaOf returns the dotted keys of each kind of document that the machinery of a Go module in a folder knows.
