@@ -213,14 +213,14 @@ func wrongGate(l *lab) {
 // wrongFlag declares a flag with a value that the API server does not take, so that it does not start. The next run corrects it: no other
 // control plane has it.
 func wrongFlag(load *load) func(*lab) {
-	const missing = "/etc/kubernetes/tracing.yaml" // config-check cannot know that there is no such file
+	const wrong = "https://(" // a regular expression, which only the API server itself reads
 	return func(l *lab) {
 		began := time.Now()
 		l.declare("lifecycle", map[string]any{"returnTimeout": "1m"})
-		l.arguments(map[string]any{"tracing-config-file": missing})
+		l.arguments(map[string]any{"cors-allowed-origins": wrong})
 		l.fails(`infra-cp-1 is not back: .*\(last: kube-apiserver .*; no other node is changed`)
 		for _, name := range []string{"infra-cp-2", "infra-cp-3"} {
-			require.NotContains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"), missing, name)
+			require.NotContains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"), wrong, name)
 		}
 		l.arguments(map[string]any{})
 		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
