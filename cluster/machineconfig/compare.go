@@ -33,6 +33,7 @@ type comparison struct {
 func (c *comparison) differences() []difference {
 	c.walk(nil, false, c.rendered, c.base, c.after)
 	c.checkAdditions()
+	c.checkForms()
 	return c.found
 }
 

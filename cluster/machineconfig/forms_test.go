@@ -1,0 +1,51 @@
+package machineconfig
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
+	for patch, says := range map[string]string{
+		"machine: {registries: {mirrors: {docker.io: {endpoints: [mirror.home.arpa]}}}}": "machine.registries.mirrors.docker.io." +
+			"endpoints[0]: is no URL; write it as https://mirror.example.com",
+		"machine: {network: {extraHostEntries: [{ip: 10.0.0.300, aliases: [a.home.arpa]}]}}": "machine.network.extraHostEntries[0].ip: " +
+			"is no IP address; write one, such as 10.0.0.5",
+		"machine: {network: {extraHostEntries: [{ip: 10.0.0.3, aliases: [bad host]}]}}": "machine.network.extraHostEntries[0].aliases[0]: " +
+			"is no host name; write a host name, such as git.example.com",
+		"machine: {logging: {destinations: [{endpoint: 'udp://10.0.0.5/', format: json_lines}]}}": "machine.logging.destinations[0]." +
+			"endpoint: is no address with a port; write it as tcp://10.0.0.5:6051 or udp://10.0.0.5:6051",
+		"machine: {kernel: {modules: [{name: br_netfilter.ko}]}}": "machine.kernel.modules[0].name: is no name of a kernel module; " +
+			"write the name alone; parameters have a key of their own",
+		"cluster: {extraManifests: [/etc/a.yaml]}": "cluster.extraManifests[0]: is no URL from which Talos can fetch; write one that " +
+			"begins with https://",
+	} {
+		violations := CheckPatches(sample(t, func(c *cluster.Cluster) { c.Talos.Patches.ControlPlanes = patches(patch) }))
+		if assert.Len(t, violations, 1, patch) {
+			assert.Equal(t, "talos.patches.controlPlanes[0]: "+says, violations[0].Error())
+		}
+	}
+	for patch, says := range map[string]string{
+		"machine: {files: [{path: /opt/a, op: create, permissions: 420, content: a}]}": "path: is outside of /var, where Talos creates no " +
+			"file; write one below /var",
+		"machine: {files: [{path: var/a, op: create, permissions: 420, content: a}]}": "path: is no whole path; begin it with a /",
+		"machine: {files: [{path: /var/a, op: write, permissions: 420, content: a}]}": "op: is no operation that Talos knows; write create, " +
+			"append or overwrite",
+	} {
+		violations := CheckPatches(sample(t, func(c *cluster.Cluster) { c.Talos.Patches.ControlPlanes = patches(patch) }))
+		if assert.Len(t, violations, 1, patch) {
+			assert.Contains(t, violations[0].Error(), says)
+		}
+	}
+	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
+		c.Talos.Patches.ControlPlanes = patches("machine: {files: [{path: /var/lib/a, op: create, permissions: 0o644, content: a}, " +
+			"{path: /etc/resolv.conf, op: overwrite, permissions: 420, content: a}], kernel: {modules: [{name: nbd, parameters: [a=1]}]}, " +
+			"logging: {destinations: [{endpoint: 'tcp://[fd00::1]:6051', format: json_lines}, {endpoint: 'udp://logs.home.arpa:6051/', " +
+			"format: json_lines}]}, network: {extraHostEntries: [{ip: fd00::1, aliases: [a, b.home.arpa]}]}, sysctls: {vm.swappiness: '0'}, " +
+			"registries: {mirrors: {docker.io: {endpoints: ['http://10.0.0.9:5000/v2']}}}}\n" +
+			"cluster: {extraManifests: ['https://git.home.arpa/a/b.yaml?ref=main']}")
+	})))
+}
