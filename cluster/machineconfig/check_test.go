@@ -126,7 +126,7 @@ func fleet(t testing.TB, ownPatch string) *cluster.Cluster {
 	c := sample(t)
 	c.Talos.Patches = cluster.Patches{
 		All: patches(
-			"machine: {sysctls: {a.b: '1'}}", "machine: {kubelet: {extraArgs: {v: '2'}}}", "machine: {udev: {rules: [x]}}",
+			"machine: {sysctls: {a.b: '1'}}", "machine: {kubelet: {extraArgs: {v: '2'}}}", "machine: {udev: {rules: ['KERNEL==\"a\"']}}",
 		),
 		ControlPlanes: patches("cluster: {etcd: {extraArgs: {snapshot-count: '20000'}}}"),
 		Workers:       patches("machine: {nodeAnnotations: {example.org/x: y}}"),

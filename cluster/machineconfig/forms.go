@@ -6,12 +6,16 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// talosForm is the form of a value that Talos takes as text, and of which only the machine finds out that it is wrong.
+// talosForm is the form of a value that Talos takes as it is, and of which only the machine or a component finds out that it is wrong.
 type talosForm struct {
 	part   string // below machine or cluster; * is any key, and [] each item of a list
 	takes  func(value string) bool
@@ -19,16 +23,103 @@ type talosForm struct {
 	remedy string
 }
 
+const (
+	notKnown  = "is no word that the component knows"
+	notWhole  = "is no whole path"
+	beginPath = "begin it with a /"
+	noAmount  = "is no quantity of Kubernetes"
+	amount    = "write one, such as 500m of cpu or 256Mi of memory"
+)
+
 var talosForms = []talosForm{
 	{"machine.files[].op", isOneOf("create", "append", "overwrite"), "is no operation that Talos knows", "write create, append or overwrite"},
-	{"machine.files[].path", matches(`^/`), "is no whole path", "begin it with a /"},
-	{"machine.kernel.modules[].name", matches(`^[\w-]+$`), "is no name of a kernel module", "write the name alone; parameters have a key of their own"},
-	{"machine.logging.destinations[].endpoint", isTarget, "is no address with a port", "write it as tcp://10.0.0.5:6051 or udp://10.0.0.5:6051"},
+	{"machine.files[].path", matches(`^/`), notWhole, beginPath},
+	{"machine.kernel.modules[].name", matches(`^[\w-]+$`), "is no name of a kernel module",
+		"write the name alone; parameters have a key of their own"},
+	{"machine.kubelet.extraMounts[].destination", matches(`^/[^:]*$`), notWhole, beginPath},
+	{"machine.logging.destinations[].endpoint", isTarget, "is no address with a port",
+		"write it as tcp://10.0.0.5:6051 or udp://10.0.0.5:6051"},
 	{"machine.network.extraHostEntries[].aliases[]", isHost, "is no host name", "write a host name, such as git.example.com"},
 	{"machine.network.extraHostEntries[].ip", isAddress, "is no IP address", "write one, such as 10.0.0.5"},
+	{"machine.network.searchDomains[]", isHost, "is no domain", "write one, such as example.com"},
 	{"machine.registries.mirrors.*.endpoints[]", isURL, "is no URL", "write it as https://mirror.example.com"},
 	{"machine.sysctls.*", matches(`.`), "is empty", "write a value, or remove the key"},
-	{"cluster.extraManifests[]", matches(`^https?://[^/\s]+/\S+$`), "is no URL from which Talos can fetch", "write one that begins with https://"},
+	{"machine.udev.rules[]", matches(`^\s*(#|[A-Z]\w*(\{[^}]*\})?\s*([=!+:-]?=)\s*[ei]?"[^"]*")`), "is no rule of udev",
+		`write KEY=="VALUE" and KEY="VALUE", with commas between them`},
+	{"cluster.extraManifests[]", matches(`^https?://[^/\s]+/\S+$`), "is no URL from which Talos can fetch",
+		"write one that begins with https://"},
+	{"cluster.inlineManifests[].contents", isManifest, "is no manifest: each document needs apiVersion, kind and metadata.name",
+		"correct it; nothing renders templates here"},
+	{"cluster.*.extraVolumes[].hostPath", matches(`^/`), notWhole, beginPath},
+	{"cluster.*.extraVolumes[].mountPath", matches(`^/[^:]*$`), notWhole, beginPath + ", and leave out colons"},
+	{"cluster.*.resources.limits.*", isQuantity, noAmount, amount},
+	{"cluster.*.resources.requests.*", isQuantity, noAmount, amount},
+	{"WatchdogTimerConfig.device", matches(`^/dev/watchdog`), "is no watchdog", "write /dev/watchdog0"},
+
+	// The policy of audits: k8s.io/apiserver, pkg/apis/audit.
+	{audit + "apiVersion", isOneOf("audit.k8s.io/v1"), "is no version that the API server reads", "write audit.k8s.io/v1"},
+	{audit + "kind", isOneOf("Policy"), "is no policy", "write Policy"},
+	{audit + "omitStages[]", isStage, notKnown, stages},
+	{audit + "rules[].level", isOneOf("None", "Metadata", "Request", "RequestResponse"), notKnown,
+		"write None, Metadata, Request or RequestResponse"},
+	{audit + "rules[].nonResourceURLs[]", matches(`^(/[^*]*\*?|\*)$`), "is no path", "begin it with a /; a * may only end it"},
+	{audit + "rules[].omitStages[]", isStage, notKnown, stages},
+	{audit + "rules[].resources[].group", matches(`^[^/]*$`), "has a version", "write the group alone"},
+
+	// What the kubelet reads when it starts: k8s.io/kubernetes, pkg/kubelet.
+	{kubelet + "cgroupDriver", isOneOf("cgroupfs", "systemd"), notKnown, "write cgroupfs or systemd"},
+	{kubelet + "configMapAndSecretChangeDetectionStrategy", isOneOf("Get", "Cache", "Watch"), notKnown, "write Get, Cache or Watch"},
+	{kubelet + "enforceNodeAllocatable[]", isOneOf("none", "pods", "kube-reserved", "kube-reserved-compressible", "system-reserved",
+		"system-reserved-compressible"), notKnown, "write none, pods, kube-reserved or system-reserved"},
+	{kubelet + "evictionHard.*", isThreshold, noThreshold, threshold},
+	{kubelet + "evictionMinimumReclaim.*", isThreshold, noThreshold, threshold},
+	{kubelet + "evictionSoft.*", isThreshold, noThreshold, threshold},
+	{kubelet + "kubeReserved.*", isQuantity, noAmount, amount},
+	{kubelet + "logging.format", isOneOf("json", "text"), notKnown, "write json or text"},
+	{kubelet + "memorySwap.swapBehavior", isOneOf("NoSwap", "LimitedSwap"), notKnown, "write NoSwap or LimitedSwap"},
+	{kubelet + "systemReserved.*", isQuantity, noAmount, amount},
+
+	// Pod Security Admission: k8s.io/pod-security-admission.
+	{podSecurity + "audit", isLevel, notKnown, levels},
+	{podSecurity + "enforce", isLevel, notKnown, levels},
+	{podSecurity + "warn", isLevel, notKnown, levels},
+	{podSecurity + "*-version", matches(`^(latest|v1\.[0-9]+)$`), "is no version of the standards", "write latest, or one such as v1.36"},
+}
+
+const (
+	audit       = "cluster.apiServer.auditPolicy."
+	kubelet     = "machine.kubelet.extraConfig."
+	podSecurity = "cluster.apiServer.admissionControl[].configuration.defaults."
+
+	stages      = "write RequestReceived, ResponseStarted, ResponseComplete or Panic"
+	levels      = "write privileged, baseline or restricted"
+	noThreshold = "is neither a quantity nor a share"
+	threshold   = "write one, such as 500Mi or 10%"
+)
+
+var (
+	isStage = isOneOf("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
+	isLevel = isOneOf("privileged", "baseline", "restricted")
+)
+
+// formKeys are the keys that a mapping may have of which Talos knows none: it drops what it does not know, or renders no configuration.
+var formKeys = map[string][]string{
+	audit + "rules[]": {
+		"level", "namespaces", "nonResourceURLs", "omitManagedFields", "omitStages", "resources", "userGroups", "users", "verbs",
+	},
+	audit + "rules[].resources[]": {"group", "resourceNames", "resources"},
+	"cluster.scheduler.config": {
+		"apiVersion", "clientConnection", "delayCacheUntilActive", "enableContentionProfiling", "enableProfiling", "extenders", "kind",
+		"leaderElection", "parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "profiles",
+	},
+	kubelet + "evictionHard": signals, kubelet + "evictionMinimumReclaim": signals, kubelet + "evictionSoft": signals,
+	kubelet + "evictionSoftGracePeriod": signals,
+}
+
+// signals are the names of the kubelet's thresholds.
+var signals = []string{
+	"containerfs.available", "containerfs.inodesFree", "imagefs.available", "imagefs.inodesFree", "memory.available", "nodefs.available",
+	"nodefs.inodesFree", "pid.available",
 }
 
 func matches(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
@@ -47,18 +138,63 @@ func isTarget(value string) bool {
 	return isOneOf("tcp", "udp")(scheme) && hasForm("http-url", "http://"+address) && matches(`^[^/]*:[0-9]+/?$`)(address)
 }
 
+// isQuantity tells whether a text is an amount of at least 0.
+func isQuantity(value string) bool {
+	quantity, err := resource.ParseQuantity(value)
+	return err == nil && quantity.Sign() >= 0
+}
+
+// isThreshold tells whether a text is a quantity, or a share of at most all.
+func isThreshold(value string) bool {
+	if share, is := strings.CutSuffix(value, "%"); is {
+		number, err := strconv.ParseFloat(share, 64)
+		return err == nil && number >= 0 && number <= 100
+	}
+	return isQuantity(value)
+}
+
+// isManifest tells whether a text has objects of Kubernetes, and nothing else.
+func isManifest(text string) bool {
+	documents, err := yamlDocuments(text)
+	found := false
+	for _, document := range documents {
+		if document == nil {
+			continue
+		}
+		found = true
+		kind, _ := at(document, "kind").(string)
+		version, _ := at(document, "apiVersion").(string)
+		name, _ := at(at(document, "metadata"), "name").(string)
+		if kind == "" || version == "" || name == "" && !strings.HasSuffix(kind, "List") {
+			return false
+		}
+	}
+	return err == nil && found
+}
+
 func hasForm(name, value string) bool {
 	form, known := syntax.Lookup(name)
 	return known && form.Check(value) == nil
 }
 
-// checkForms refuses values of another form. Slipway's own have it.
+// checkForms refuses values of another form, and keys that nobody reads. Slipway's own have it.
 func (c *comparison) checkForms() {
 	for _, form := range talosForms {
+		own := map[string]bool{} // such as the large manifests of Cilium
+		eachAt(c.base, form.part, nil, func(_ []string, value any) { own[fmt.Sprint(value)] = true })
 		eachAt(c.after, form.part, nil, func(path []string, value any) {
-			text := fmt.Sprint(value)
-			if !form.takes(text) {
+			if text := fmt.Sprint(value); !own[text] && !form.takes(text) {
 				c.add(path, form.says, form.remedy)
+			}
+		})
+	}
+	for _, part := range slices.Sorted(maps.Keys(formKeys)) {
+		eachAt(c.after, part, nil, func(path []string, value any) {
+			mapping, _ := value.(map[string]any)
+			for _, key := range slices.Sorted(maps.Keys(mapping)) {
+				if !slices.Contains(formKeys[part], key) {
+					c.add(append(slices.Clone(path), key), "is no key that the component knows", meant(key, formKeys[part]))
+				}
 			}
 		})
 	}
@@ -67,9 +203,18 @@ func (c *comparison) checkForms() {
 		where, _ := at(file, "path").(string)
 		below := strings.HasPrefix(where, "/var/") || strings.HasPrefix(where, "/etc/kubernetes/manifests/") || where == criPart
 		if at(file, "op") == "create" && strings.HasPrefix(where, "/") && !below {
-			c.add([]string{"machine", fmt.Sprintf("files[%d]", i), "path"}, "is outside of /var, where Talos creates no file", "write one below /var")
+			c.add([]string{"machine", fmt.Sprintf("files[%d]", i), "path"}, "is outside of /var, where Talos creates no file",
+				"write one below /var")
 		}
 	}
+}
+
+// meant is the remedy for a key that nobody knows.
+func meant(key string, known []string) string {
+	if near := cluster.Suggest(key, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return removeIt
 }
 
 // criPart is the file outside of /var into which Talos puts what a user writes.
@@ -80,9 +225,9 @@ func eachAt(tree any, part string, path []string, visit func(path []string, valu
 	key, rest, more := strings.Cut(part, ".")
 	key, isList := strings.CutSuffix(key, "[]")
 	keys := []string{key}
-	if key == "*" {
+	if ending, isAny := strings.CutPrefix(key, "*"); isAny {
 		mapping, _ := tree.(map[string]any)
-		keys = slices.Sorted(maps.Keys(mapping))
+		keys = slices.DeleteFunc(slices.Sorted(maps.Keys(mapping)), func(key string) bool { return !strings.HasSuffix(key, ending) })
 	}
 	for _, key := range keys {
 		values := []any{at(tree, key)}

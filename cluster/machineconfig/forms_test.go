@@ -22,6 +22,25 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 			"write the name alone; parameters have a key of their own",
 		"cluster: {extraManifests: [/etc/a.yaml]}": "cluster.extraManifests[0]: is no URL from which Talos can fetch; write one that " +
 			"begins with https://",
+		"cluster: {inlineManifests: [{name: a, contents: 'kind: Namespace'}]}": "cluster.inlineManifests[0].contents: is no manifest: each " +
+			"document needs apiVersion, kind and metadata.name; correct it; nothing renders templates here",
+		"cluster: {apiServer: {auditPolicy: {rules: [{level: MetaData}]}}}": "cluster.apiServer.auditPolicy.rules[0].level: is no word that " +
+			"the component knows; write None, Metadata, Request or RequestResponse",
+		"cluster: {apiServer: {auditPolicy: {rules: [{level: None, namespace: [a]}]}}}": "cluster.apiServer.auditPolicy.rules[0].namespace: " +
+			"is no key that the component knows; did you mean namespaces?",
+		"cluster: {scheduler: {config: {profile: []}}}": "cluster.scheduler.config.profile: is no key that the component knows; did you " +
+			"mean profiles?",
+		"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 500MB}}}}": "machine.kubelet.extraConfig.evictionHard." +
+			"memory.available: is neither a quantity nor a share; write one, such as 500Mi or 10%",
+		"machine: {kubelet: {extraConfig: {evictionHard: {mem.available: 5%}}}}": "machine.kubelet.extraConfig.evictionHard.mem.available: " +
+			"is no key that the component knows; did you mean memory.available?",
+		"machine: {kubelet: {extraConfig: {memorySwap: {swapBehavior: limited}}}}": "machine.kubelet.extraConfig.memorySwap.swapBehavior: " +
+			"is no word that the component knows; write NoSwap or LimitedSwap",
+		"cluster: {apiServer: {resources: {requests: {cpu: half}}}}": "cluster.apiServer.resources.requests.cpu: is no quantity of " +
+			"Kubernetes; write one, such as 500m of cpu or 256Mi of memory",
+		"cluster: {apiServer: {admissionControl: [{name: PodSecurity, configuration: {defaults: {enforce-version: '1.36'}}}]}}": "cluster." +
+			"apiServer.admissionControl[0].configuration.defaults.enforce-version: is no version of the standards; write latest, or one such " +
+			"as v1.36",
 	} {
 		violations := CheckPatches(sample(t, func(c *cluster.Cluster) { c.Talos.Patches.ControlPlanes = patches(patch) }))
 		if assert.Len(t, violations, 1, patch) {
@@ -41,11 +60,17 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 		}
 	}
 	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
-		c.Talos.Patches.ControlPlanes = patches("machine: {files: [{path: /var/lib/a, op: create, permissions: 0o644, content: a}, " +
-			"{path: /etc/resolv.conf, op: overwrite, permissions: 420, content: a}], kernel: {modules: [{name: nbd, parameters: [a=1]}]}, " +
-			"logging: {destinations: [{endpoint: 'tcp://[fd00::1]:6051', format: json_lines}, {endpoint: 'udp://logs.home.arpa:6051/', " +
-			"format: json_lines}]}, network: {extraHostEntries: [{ip: fd00::1, aliases: [a, b.home.arpa]}]}, sysctls: {vm.swappiness: '0'}, " +
-			"registries: {mirrors: {docker.io: {endpoints: ['http://10.0.0.9:5000/v2']}}}}\n" +
-			"cluster: {extraManifests: ['https://git.home.arpa/a/b.yaml?ref=main']}")
+		c.Talos.Patches.ControlPlanes = patches("machine: {files: [{path: /var/lib/a, op: create, permissions: 0o644, content: a}, "+
+			"{path: /etc/resolv.conf, op: overwrite, permissions: 420, content: a}], kernel: {modules: [{name: nbd, parameters: [a=1]}]}, "+
+			"logging: {destinations: [{endpoint: 'tcp://[fd00::1]:6051', format: json_lines}, {endpoint: 'udp://logs.home.arpa:6051/', "+
+			"format: json_lines}]}, network: {extraHostEntries: [{ip: fd00::1, aliases: [a, b.home.arpa]}]}, sysctls: {vm.swappiness: '0'}, "+
+			"registries: {mirrors: {docker.io: {endpoints: ['http://10.0.0.9:5000/v2']}}}}\n"+
+			"cluster: {extraManifests: ['https://git.home.arpa/a/b.yaml?ref=main'], inlineManifests: [{name: a, contents: \"apiVersion: v1\\n"+
+			"kind: Namespace\\nmetadata: {name: a}\\n---\\napiVersion: v1\\nkind: List\\nitems: []\\n\"}], apiServer: {auditPolicy: {"+
+			"apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: None, nonResourceURLs: ['/healthz*'], "+
+			"userGroups: [a]}, {level: Request, resources: [{group: apps, resources: [deployments]}]}]}, extraVolumes: [{hostPath: /var/a, "+
+			"mountPath: /etc/kubernetes/a, readonly: true}]}, scheduler: {config: {profiles: [{schedulerName: default-scheduler}]}}}",
+			"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 5%, nodefs.available: 1Gi, pid.available: 10%}, "+
+				"systemReserved: {cpu: 100m, memory: 1Gi}, logging: {format: json}}}, udev: {rules: ['SUBSYSTEM==\"drm\", GROUP=\"44\"', '# a']}}")
 	})))
 }

@@ -120,7 +120,8 @@ func TestRender_LabelsNodesWithTheirPlace(t *testing.T) {
 }
 
 func TestInlineManifest_IsValidOnTopOfOthers(t *testing.T) {
-	for _, text := range []string{"kind: Namespace\nmetadata:\n  name: x\n", "# comment\n---\na: \"b\"\n---\nc: |\n  d\n"} {
+	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: x\n"
+	for _, text := range []string{namespace, "# comment\n---\n" + namespace + "---\n" + namespace + "  annotations:\n    c: |\n      d\n"} {
 		patch, err := InlineManifest("cilium", text)
 		require.NoError(t, err)
 		c := sample(t)
