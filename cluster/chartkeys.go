@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/slipway-platform/slipway/cluster/releases"
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // chartKeyFiles have the keys of charts' values, a file for each chart, one key a line, after a line with the chart's version: a path, its
-// kinds, and the words that the chart's schema allows. A key without keys below it may have any. A test writes the files from the real
+// kinds, the words that the chart's schema allows, and of some the default after a =. A key without keys below it may have any. A test writes the files from the real
 // charts.
 //
 //go:embed chartkeys/*.txt
@@ -30,12 +31,17 @@ type chartKeys struct {
 // chartKey is what the chart knows of one key.
 type chartKey struct {
 	below []string // known keys below it; none if it may have any
-	kinds []string // in JSON Schema's words, and numeral; none if any is allowed
+	kinds []string // in JSON Schema's words, numeral and duration; none if any is allowed
 	words []string // allowed texts; none if any is
+	usual string   // the default of a number that others depend on; "" of all others
 }
 
-// numeral is a number, or a text that is one: what a template takes that writes the value without quotes.
-const numeral = "numeral"
+// numeral is a number, or a text that is one: what a template takes that writes the value without quotes. duration is one with its unit, or
+// an empty text.
+const (
+	numeral  = "numeral"
+	duration = "duration"
+)
 
 // charts are the known charts by their names.
 var charts = sync.OnceValue(func() map[string]chartKeys {
@@ -53,9 +59,10 @@ var charts = sync.OnceValue(func() map[string]chartKeys {
 func readChartKeys(lines string) map[string]*chartKey {
 	known := map[string]*chartKey{"": {}}
 	for line := range strings.Lines(lines) {
-		path, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		line, usual, _ := strings.Cut(strings.TrimSpace(line), " =")
+		path, rest, _ := strings.Cut(line, " ")
 		kinds, words, _ := strings.Cut(rest, " ")
-		known[path] = &chartKey{kinds: list(kinds), words: list(words)}
+		known[path] = &chartKey{kinds: list(kinds), words: list(words), usual: usual}
 		parent := path[:max(strings.LastIndex(path, "."), 0)] // which is in a line before
 		known[parent].below = append(known[parent].below, strings.TrimPrefix(path[len(parent):], "."))
 	}
@@ -149,6 +156,7 @@ func (k chartKey) wanted() string {
 			names = append(names, map[string]string{
 				"boolean": "true or false, without quotes", "integer": "a whole number, without quotes", "number": "a number, without quotes",
 				"string": "a text, in quotes", "array": "a list", "object": "a mapping", numeral: "a number",
+				duration: "a duration with its unit, such as 30s",
 			}[kind])
 		}
 	}
@@ -166,10 +174,14 @@ func kindsOf(value any) []string {
 		}
 		return []string{"number", numeral}
 	case string:
+		kinds := []string{"string"}
 		if _, err := strconv.ParseFloat(value, 64); err == nil {
-			return []string{"string", numeral}
+			kinds = append(kinds, numeral)
 		}
-		return []string{"string"}
+		if _, err := time.ParseDuration(value); err == nil || value == "" {
+			kinds = append(kinds, duration)
+		}
+		return kinds
 	case []any:
 		return []string{"array"}
 	}

@@ -149,7 +149,8 @@ func (c *Cluster) checkValues(findings *Findings) {
 			before := findings.Len()
 			CheckChartKeys(path, service.Name, service.Version, given, findings)
 			if findings.Len() == before { // the chart says more
-				CheckPodValues(path, service.Name, service.Version, given, findings)
+				own, _ := ChartValues(nil).MergedInto(service.Values)
+				CheckPodValues(path, service.Name, service.Version, own, given, findings)
 			}
 			CheckNeeded(path, given, service.Needed, findings)
 		}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -88,8 +89,8 @@ var labelMaps = []string{"additionalLabels", "commonLabels", "customLabels", "ma
 // CheckPodValues checks the values of a chart that have one name and one form in all charts, because Kubernetes has them: resources,
 // tolerations, security contexts, node selectors, labels, annotations. A value of another shape is the chart's own, and is left alone, and
 // so is a template.
-func CheckPodValues(path, chart, version string, values map[string]any, findings *Findings) {
-	podValues{findings, path, chart, version}.values(path, values)
+func CheckPodValues(path, chart, version string, own, values map[string]any, findings *Findings) {
+	podValues{findings, path, chart, version, own}.values(path, values)
 }
 
 // values checks a mapping of a chart.
@@ -127,20 +128,43 @@ type podValues struct {
 	*Findings
 	root           string // path of all values
 	chart, version string
+	own            map[string]any // what Slipway sets
 }
 
 // budget refuses a PodDisruptionBudget that lets no pod go, beside the values of its workload: no node with such a pod could be drained.
 func (p podValues) budget(path string, given, workload map[string]any) {
 	const problem = "%v lets no pod go, so that no node can be drained"
 	most, least := given["maxUnavailable"], given["minAvailable"]
+	if enabled, switched := given["enabled"]; switched && enabled != true || given["create"] == false { // some charts have no switch
+		return
+	}
+	for _, key := range []string{"maxUnavailable", "minAvailable"} {
+		text, isText := given[key].(string)
+		if isText && text != "" && !isTemplate(text) && !count.MatchString(text) {
+			p.Found(KeyPath(path, key), "write a number, or a share such as 50%", "%s is neither a number nor a share of the pods", text)
+			return
+		}
+	}
+	// Charts write both, or only the first.
+	_, declared := given["maxUnavailable"]
+	if usual := p.usual(path + ".maxUnavailable"); least != nil && least != "" && !declared && usual != "" {
+		p.Found(path+".minAvailable", "add maxUnavailable: null", "%v is beside the chart's own maxUnavailable, %s, of which Kubernetes takes one",
+			least, usual)
+		return
+	}
 	if most == "" || least == "" || most == 0.0 && least != nil { // as many charts write that there is none
 		return
 	}
+	if usual, err := strconv.ParseFloat(p.usual(path+".minAvailable"), 64); least == nil && most == nil && err == nil {
+		least = usual
+	}
 	number, isNumber := least.(float64)
 	replicas, known := cmp.Or(workload["replicas"], workload["replicaCount"]).(float64)
-	enabled, switched := given["enabled"] // some charts have no switch
+	if above := path[:strings.LastIndex(path, ".")+1]; !known {
+		usual, err := strconv.ParseFloat(cmp.Or(p.usual(above+"replicas"), p.usual(above+"replicaCount")), 64)
+		replicas, known = usual, err == nil
+	}
 	switch {
-	case switched && enabled != true:
 	case most != nil && least != nil:
 		p.Found(path, "keep one", "has minAvailable and maxUnavailable, of which Kubernetes takes one")
 	case slices.Contains([]any{0.0, "0", "0%"}, most):
@@ -148,6 +172,24 @@ func (p podValues) budget(path string, given, workload map[string]any) {
 	case least == "100%", isNumber && known && number >= replicas:
 		p.Found(path+".minAvailable", "write fewer than there are replicas", problem, least)
 	}
+}
+
+// count matches a number of pods, or a share of all.
+var count = regexp.MustCompile(`^([0-9]+|([0-9]|[1-9][0-9]|100)%)$`)
+
+// usual returns what Slipway sets, or the chart's default, of a number that others depend on; "" if it is not known.
+func (p podValues) usual(path string) string {
+	at := strings.TrimPrefix(path, p.root+".")
+	if value := ValueAt(p.own, at); value != nil {
+		return fmt.Sprint(value)
+	}
+	if !KnowsChart(p.chart, p.version) || charts()[p.chart].keys[at] == nil {
+		return ""
+	}
+	if usual := charts()[p.chart].keys[at].usual; usual != "0" { // as charts write that there is none
+		return usual
+	}
+	return ""
 }
 
 // kubeletPort is the port that the webhooks of cert-manager and of External Secrets have, too, by default.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -52,6 +54,7 @@ type keySchema struct {
 	Defs       map[string]keySchema `json:"$defs"`
 	Type       any                  `json:"type"` // a text or a list of texts
 	Enum       []any                `json:"enum"`
+	OneOf      []keySchema          `json:"oneOf"`
 	Properties map[string]keySchema `json:"properties"`
 	Additional any                  `json:"additionalProperties"`
 }
@@ -59,6 +62,14 @@ type keySchema struct {
 // words are the kinds and the allowed texts as the list has them.
 func (s keySchema) words() string {
 	var kinds, texts []string
+	if s.Type == nil && len(s.OneOf) > 0 { // null, or one of some texts
+		for _, one := range s.OneOf {
+			if kind, is := one.Type.(string); is && kind != "null" || !is && len(one.Enum) == 0 {
+				return "" // of several forms
+			}
+			s.Enum = append(s.Enum, one.Enum...)
+		}
+	}
 	switch kind := s.Type.(type) {
 	case string:
 		kinds = []string{kind}
@@ -103,6 +114,18 @@ func kindOf(key string, value any) string {
 	return ""
 }
 
+// counted are the numbers whose default is in the list, too: what is beside them depends on it.
+var counted = []string{"maxUnavailable", "minAvailable", "replicaCount", "replicas"}
+
+// amount matches the path of an amount of cpu: 100m is no duration. Durations of Prometheus have units that Go's have not.
+var amount = regexp.MustCompile(`(?i)cpu|memory|monitor`)
+
+// isDuration tells whether a value's default is a duration, so that others are, too.
+func isDuration(path, text string) bool {
+	_, err := time.ParseDuration(text)
+	return err == nil && text != "0" && !amount.MatchString(path)
+}
+
 // keyList collects the keys of a chart, with what is known of their values.
 type keyList map[string]string
 
@@ -120,9 +143,27 @@ func (l keyList) values(path string, tree map[string]any, infer bool) {
 		if infer {
 			words = kindOf(key, value)
 		}
-		l.add(at, cmp.Or(l[at], words))
+		if words = cmp.Or(l[at], words); words == "string" || strings.HasSuffix(words, ",string") {
+			if text, _ := value.(string); isDuration(at, text) {
+				words = "duration"
+			}
+		}
+		l.add(at, words)
 		if below, ok := value.(map[string]any); ok {
 			l.values(at, below, infer)
+		}
+	}
+}
+
+// defaults adds the defaults of the counted numbers to keys that are there.
+func (l keyList) defaults(path string, tree map[string]any) {
+	for key, value := range tree {
+		at := strings.TrimPrefix(path+"."+key, ".")
+		if words, known := l[at]; known && slices.Contains(counted, key) && value != nil && value != "" {
+			l[at] = strings.TrimSpace(words+" =") + fmt.Sprint(value)
+		}
+		if below, ok := value.(map[string]any); ok {
+			l.defaults(at, below)
 		}
 	}
 }
@@ -169,9 +210,11 @@ func keysOf(t *testing.T, chart *helmchart.Chart) string {
 	}
 	keys.schema("", tree, root)
 	if root.Additional == false { // it refuses all other keys
+		keys.defaults("", chart.Values)
 		return lines(chart, keys, nil)
 	}
 	keys.values("", chart.Values, len(root.Properties) < len(chart.Values))
+	keys.defaults("", chart.Values)
 	for _, template := range chart.Templates {
 		for _, match := range usedValue.FindAllStringSubmatch(string(template.Data), -1) {
 			keys.add(strings.TrimPrefix(match[1], "."), "")

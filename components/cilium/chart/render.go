@@ -103,7 +103,7 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 		checkAgent(findings, path, values, given)
 	}
 	if findings.Len() == before { // the schema says more
-		cluster.CheckPodValues(path, ReleaseName, c.Cilium.Version, given, findings)
+		cluster.CheckPodValues(path, ReleaseName, c.Cilium.Version, own, given, findings)
 	}
 	cluster.CheckNeeded(path, given, c.Cilium.Needed(c.Mesh), findings)
 }
