@@ -148,8 +148,8 @@ func (p podValues) budget(path string, given, workload map[string]any) {
 	// Charts write both, or only the first.
 	_, declared := given["maxUnavailable"]
 	if usual := p.usual(path + ".maxUnavailable"); least != nil && least != "" && !declared && usual != "" {
-		p.Found(path+".minAvailable", "add maxUnavailable: null", "%v is beside the chart's own maxUnavailable, %s, of which Kubernetes takes one",
-			least, usual)
+		p.Found(path+".minAvailable", "add maxUnavailable: null",
+			"%v is beside the chart's own maxUnavailable, %s, of which Kubernetes takes one", least, usual)
 		return
 	}
 	if most == "" || least == "" || most == 0.0 && least != nil { // as many charts write that there is none

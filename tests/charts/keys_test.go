@@ -194,9 +194,9 @@ func (l keyList) file(text string) {
 	}
 }
 
-// keysOf are all keys of a chart's values: those with a default, those in its schema, those that a template uses, and those that the file of
-// the defaults or a table of the chart's README shows; without those below a value that a template writes as it is, or that another chart
-// reads.
+// keysOf are all keys of a chart's values: those with a default, those in its schema, those that a template uses, and those that the file
+// of the defaults or a table of the chart's README shows; without those below a value that a template writes as it is, or that another
+// chart reads.
 func keysOf(t *testing.T, chart *helmchart.Chart) string {
 	t.Helper()
 	keys, whole := keyList{}, map[string]bool{"global": true}
@@ -315,7 +315,8 @@ func TestKeys_AreThoseOfThePinnedReleases(t *testing.T) {
 		of, _, _ := strings.Cut(string(text), "\n")
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		if version := versions[name]; version != "" {
-			assert.Equal(t, releases.MinorOf(version), releases.MinorOf(of), "%s: unpack the chart's new release, and run make golden CHART=FOLDER", name)
+			assert.Equal(t, releases.MinorOf(version), releases.MinorOf(of),
+				"%s: unpack the chart's new release, and run make golden CHART=FOLDER", name)
 			assert.True(t, cluster.KnowsChart(name, version), name)
 		}
 	}
