@@ -196,7 +196,11 @@ func ShownKind(value any) string {
 	case "object":
 		return "is a mapping"
 	case "string":
-		return syntax.Shown(syntax.Form{}, value.(string)) + " is text"
+		text := syntax.Shown(syntax.Form{}, value.(string))
+		if text == value { // the quotes are what makes it text
+			text = strconv.Quote(text)
+		}
+		return text + " is text"
 	default:
 		return fmt.Sprintf("%v is a %s", value, strings.Replace(kind, "integer", "number", 1))
 	}

@@ -345,8 +345,13 @@ func (p podValues) quantity(path string, value any) {
 func (p podValues) labels(path string, given map[string]any) {
 	for _, key := range sorted(given) {
 		value, isText := given[key].(string)
-		if isText && !isTemplate(key+value) && len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-			p.Found(KeyPath(path, key), "write letters, digits, dashes, dots and underscores, at most 63", "%s is no label of Kubernetes",
+		at := KeyPath(path, key)
+		switch {
+		case !isText || isTemplate(key+value):
+		case len(validation.IsQualifiedName(key)) > 0:
+			p.Found(at, "write a name, after a domain and a slash if you like, such as example.com/team", "has a key that is no label's")
+		case len(validation.IsValidLabelValue(value)) > 0:
+			p.Found(at, "write letters, digits, dashes, dots and underscores, at most 63", "%s is no label of Kubernetes",
 				syntax.Shown(syntax.Form{}, value))
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
@@ -53,6 +55,9 @@ func (c *comparison) checkKeys(before, machine any, part string, check func(key 
 
 // checkLabel refuses the labels that a node may not set on itself. NodeRestriction refuses the whole update that contains one.
 func checkLabel(key string, _ any) (problem, remedy string) {
+	if len(validation.IsQualifiedName(key)) > 0 {
+		return "is no label of Kubernetes", "write a name, after a domain and a slash if you like, such as example.com/team"
+	}
 	if form, _ := syntax.Lookup("node-label-key"); form.Check(key) != nil {
 		return "is a label that a node may not set on itself", removeIt
 	}

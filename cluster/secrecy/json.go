@@ -41,7 +41,7 @@ func InJSON(document []byte) []string {
 				visit(fmt.Sprintf("%s[%d]", path, i), key, secret, child)
 			}
 		case string:
-			secret = secret || holder.MatchString(key) || Like(value) || secretManifest.MatchString(value) ||
+			secret = secret || holder.MatchString(key) || Like(value) && key != "digest" || secretManifest.MatchString(value) ||
 				key == configBlock && inBlock.MatchString(value)
 			if secret && value != "" && !strings.HasPrefix(value, "$(") {
 				paths = append(paths, path)
