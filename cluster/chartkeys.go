@@ -97,7 +97,7 @@ func (c chartKeys) check(findings *Findings, path, at string, given map[string]a
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		here, there := KeyPath(path, key), strings.TrimPrefix(at+"."+key, ".")
 		if !slices.Contains(names, key) {
-			if inKubernetes(at, key) {
+			if inKubernetes(at, key) || here == path+".global" { // which Helm gives to all charts
 				continue
 			}
 			remedy := "remove it"

@@ -125,10 +125,10 @@ func (p podValues) toleration(path string, given map[string]any) {
 	}
 }
 
-// unique are the types of which Kubernetes takes each name once in a list.
-var unique = []reflect.Type{reflect.TypeFor[corev1.Container](), reflect.TypeFor[corev1.EnvVar](), reflect.TypeFor[corev1.Volume]()}
+// unique are the types of which Kubernetes takes each name once in a list. Of variables, it takes the last.
+var unique = []reflect.Type{reflect.TypeFor[corev1.Container](), reflect.TypeFor[corev1.Volume]()}
 
-// twice refuses the same name twice in a list of objects. Of variables, Kubernetes takes the last.
+// twice refuses the same name twice in a list of objects.
 func (p podValues) twice(path string, list []any, kind reflect.Type) {
 	seen := map[any]bool{}
 	for i, item := range list {

@@ -160,7 +160,9 @@ func (p podValues) budget(path string, given, workload map[string]any) {
 	}
 	number, isNumber := least.(float64)
 	replicas, known := cmp.Or(workload["replicas"], workload["replicaCount"]).(float64)
-	if above := path[:strings.LastIndex(path, ".")+1]; !known {
+	if above := path[:strings.LastIndex(path, ".")+1]; scaled(workload) {
+		known = false
+	} else if !known {
 		usual, err := strconv.ParseFloat(cmp.Or(p.usual(above+"replicas"), p.usual(above+"replicaCount")), 64)
 		replicas, known = usual, err == nil
 	}
@@ -172,6 +174,14 @@ func (p podValues) budget(path string, given, workload map[string]any) {
 	case least == "100%", isNumber && known && number >= replicas:
 		p.Found(path+".minAvailable", "write fewer than there are replicas", problem, least)
 	}
+}
+
+// scaled tells whether something else than the values decides how many pods a workload has.
+func scaled(workload map[string]any) bool {
+	return slices.ContainsFunc([]string{"autoscaler", "autoscaling", "hpa"}, func(key string) bool {
+		scaler, _ := workload[key].(map[string]any)
+		return scaler["enabled"] == true
+	})
 }
 
 // count matches a number of pods, or a share of all.

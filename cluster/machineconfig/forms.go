@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // talosForm is the form of a value that Talos takes as it is, and of which only the machine or a component finds out that it is wrong.
@@ -37,16 +36,16 @@ var talosForms = []talosForm{
 	{"machine.kernel.modules[].name", matches(`^[\w-]+$`), "is no name of a kernel module",
 		"write the name alone; parameters have a key of their own"},
 	{"machine.kubelet.extraMounts[].destination", matches(`^/[^:]*$`), notWhole, beginPath},
-	{"machine.logging.destinations[].endpoint", isTarget, "is no address with a port",
+	{"machine.logging.destinations[].endpoint", matches(`^(tcp|udp)://[^/\s]+:[0-9]{1,5}/?$`), "is no address with a port",
 		"write it as tcp://10.0.0.5:6051 or udp://10.0.0.5:6051"},
-	{"machine.network.extraHostEntries[].aliases[]", isHost, "is no host name", "write a host name, such as git.example.com"},
+	{"machine.network.extraHostEntries[].aliases[]", matches(`^[^\s:/@]+$`), "is no host name", "write a host name, such as git.example.com"},
 	{"machine.network.extraHostEntries[].ip", isAddress, "is no IP address", "write one, such as 10.0.0.5"},
-	{"machine.network.searchDomains[]", isHost, "is no domain", "write one, such as example.com"},
-	{"machine.registries.mirrors.*.endpoints[]", isURL, "is no URL", "write it as https://mirror.example.com"},
+	{"machine.network.searchDomains[]", matches(`^[^\s:/@]+$`), "is no domain", "write one, such as example.com"},
+	{"machine.registries.mirrors.*.endpoints[]", matches(`^https?://[^/\s]+(/\S*)?$`), "is no URL", "write it as https://mirror.example.com"},
 	{"machine.sysctls.*", matches(`.`), "is empty", "write a value, or remove the key"},
 	{"machine.udev.rules[]", matches(`^\s*(#|[A-Z]\w*(\{[^}]*\})?\s*([=!+:-]?=)\s*[ei]?"[^"]*")`), "is no rule of udev",
 		`write KEY=="VALUE" and KEY="VALUE", with commas between them`},
-	{"cluster.extraManifests[]", matches(`^https?://[^/\s]+/\S+$`), "is no URL from which Talos can fetch",
+	{"cluster.extraManifests[]", matches(`^https?://[^/\s]\S+$`), "is no URL from which Talos can fetch",
 		"write one that begins with https://"},
 	{"cluster.inlineManifests[].contents", isManifest, "is no manifest: each document needs apiVersion, kind and metadata.name",
 		"correct it; nothing renders templates here"},
@@ -76,7 +75,7 @@ var talosForms = []talosForm{
 	{kubelet + "evictionSoft.*", isThreshold, noThreshold, threshold},
 	{kubelet + "kubeReserved.*", isQuantity, noAmount, amount},
 	{kubelet + "logging.format", isOneOf("json", "text"), notKnown, "write json or text"},
-	{kubelet + "memorySwap.swapBehavior", isOneOf("NoSwap", "LimitedSwap"), notKnown, "write NoSwap or LimitedSwap"},
+	{kubelet + "memorySwap.swapBehavior", isOneOf("", "NoSwap", "LimitedSwap"), notKnown, "write NoSwap or LimitedSwap"},
 	{kubelet + "systemReserved.*", isQuantity, noAmount, amount},
 
 	// Pod Security Admission: k8s.io/pod-security-admission.
@@ -118,8 +117,8 @@ var formKeys = map[string][]string{
 
 // signals are the names of the kubelet's thresholds.
 var signals = []string{
-	"containerfs.available", "containerfs.inodesFree", "imagefs.available", "imagefs.inodesFree", "memory.available", "nodefs.available",
-	"nodefs.inodesFree", "pid.available",
+	"allocatableMemory.available", "containerfs.available", "containerfs.inodesFree", "imagefs.available", "imagefs.inodesFree",
+	"memory.available", "nodefs.available", "nodefs.inodesFree", "pid.available",
 }
 
 func matches(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
@@ -129,14 +128,6 @@ func isOneOf(words ...string) func(string) bool {
 }
 
 func isAddress(value string) bool { _, err := netip.ParseAddr(value); return err == nil }
-func isHost(value string) bool    { return hasForm("ntp-server", value) }
-func isURL(value string) bool     { return hasForm("http-url", value) }
-
-// isTarget tells whether a text is the URL of a receiver of logs.
-func isTarget(value string) bool {
-	scheme, address, _ := strings.Cut(value, "://")
-	return isOneOf("tcp", "udp")(scheme) && hasForm("http-url", "http://"+address) && matches(`^[^/]*:[0-9]+/?$`)(address)
-}
 
 // isQuantity tells whether a text is an amount of at least 0.
 func isQuantity(value string) bool {
@@ -170,11 +161,6 @@ func isManifest(text string) bool {
 		}
 	}
 	return err == nil && found
-}
-
-func hasForm(name, value string) bool {
-	form, known := syntax.Lookup(name)
-	return known && form.Check(value) == nil
 }
 
 // checkForms refuses values of another form, and keys that nobody reads. Slipway's own have it.

@@ -63,7 +63,8 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 		c.Talos.Patches.ControlPlanes = patches("machine: {files: [{path: /var/lib/a, op: create, permissions: 0o644, content: a}, "+
 			"{path: /etc/resolv.conf, op: overwrite, permissions: 420, content: a}], kernel: {modules: [{name: nbd, parameters: [a=1]}]}, "+
 			"logging: {destinations: [{endpoint: 'tcp://[fd00::1]:6051', format: json_lines}, {endpoint: 'udp://logs.home.arpa:6051/', "+
-			"format: json_lines}]}, network: {extraHostEntries: [{ip: fd00::1, aliases: [a, b.home.arpa]}]}, sysctls: {vm.swappiness: '0'}, "+
+			"format: json_lines}]}, network: {extraHostEntries: [{ip: fd00::1, aliases: [a_b, b.home.arpa.]}], searchDomains: [.]}, "+
+			"sysctls: {vm.swappiness: '0'}, "+
 			"registries: {mirrors: {docker.io: {endpoints: ['http://10.0.0.9:5000/v2']}}}}\n"+
 			"cluster: {extraManifests: ['https://git.home.arpa/a/b.yaml?ref=main'], inlineManifests: [{name: a, contents: \"apiVersion: v1\\n"+
 			"kind: Namespace\\nmetadata: {name: a}\\n---\\napiVersion: v1\\nkind: List\\nitems: []\\n\"}], apiServer: {auditPolicy: {"+

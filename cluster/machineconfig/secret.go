@@ -203,5 +203,5 @@ var (
 	// publicName matches a path that only sounds like a secret: the keys of labels and annotations, which are the user's own, and names of
 	// documents.
 	publicName = regexp.MustCompile(`/(publicKey|topologyKey)$|/(registerWithTaints|matchExpressions|matchFields|tolerations)//key$|` +
-		`/(nodeLabels|nodeAnnotations|extraTags|matchLabels)/|^/[A-Z]\w+ [^/]*$`)
+		`/(nodeLabels|nodeAnnotations|matchLabels)/|^/[A-Z]\w+ [^/]*$`)
 )

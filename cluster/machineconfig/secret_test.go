@@ -63,6 +63,40 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 				"machine.pods[0].spec.containers[0].env[1].name", "machine.pods[0].spec.containers[0].env[1].value",
 			},
 		},
+		"login of a registry in a file": {
+			`machine: {files: [{path: /var/x, content: '{"auths": {"a.example.com": {"auth": "Ym90Omh1bnRlcjI="}}}'}]}`,
+			[]string{"machine.files[0].content"},
+		},
+		"netrc": {
+			"machine: {files: [{path: /var/x, content: machine a login b password hunter2}]}", []string{"machine.files[0].content"},
+		},
+		"key in TOML": {
+			`machine: {files: [{path: /var/x, content: 'key = "9f86d081884c7d659a2feaa0c55ad015"'}]}`, []string{"machine.files[0].content"},
+		},
+		"id of a role": {
+			`machine: {files: [{path: /var/x, content: 'secret_id: 6c0ad1d5-7a4c-4c1e-9d5b-0f3c2f7b8a11'}]}`, []string{"machine.files[0].content"},
+		},
+		"short names": {
+			"machine: {env: {DB_PASS: hunter2, MYSQL_PWD: hunter2, A_PINE: b}}", []string{"machine.env.DB_PASS", "machine.env.MYSQL_PWD"},
+		},
+		"short name of a service": {
+			document("ExtensionServiceConfig", "name: x\nenvironment: ['DB_PASS=hunter2']\n"), []string{"ExtensionServiceConfig x.environment[0]"},
+		},
+		"value after its flag": {
+			"machine: {pods: [{kind: Pod, spec: {containers: [{name: a, args: [--requirepass, hunter2, --v, '2']}]}}]}",
+			[]string{"machine.pods[0].spec.containers[0].args[1]"},
+		},
+		"numbers in a Secret": {
+			"cluster: {inlineManifests: [{name: y, contents: \"kind: Secret\\nstringData: {pin: 123456}\"}]}",
+			[]string{"cluster.inlineManifests[0].contents"},
+		},
+		"manifest that names Secrets": {
+			"cluster: {inlineManifests: [{name: y, contents: 'spec: {secretName: a, automountServiceAccountToken: false, tokens: 3}'}]}", nil,
+		},
+		"token for logs": {
+			"machine: {logging: {destinations: [{endpoint: 'tcp://a.home.arpa:1/', extraTags: {token: hunter2, env: prod}}]}}",
+			[]string{"machine.logging.destinations[0].extraTags.token"},
+		},
 		"headers": {"cluster: {extraManifestHeaders: {X-Team: platform}}", []string{"cluster.extraManifestHeaders.X-Team"}},
 		"credential provider": {
 			"machine: {kubelet: {credentialProviderConfig: {providers: [{name: x, args: [get, --token=y]}]}}}",

@@ -24,7 +24,7 @@ const (
 	keys = `PRIVATE KEY-----|AGE-SECRET-KEY-|\beyJ[a-z0-9_-]{8,}`
 
 	// texts end the names whose text is the secret itself.
-	texts = `passw(?:or)?d|passphrase|token|psk|(?:private|api|access|secret|preshared)[-_]?key`
+	texts = `passw(?:or)?d|passphrase|token|psk|secret[-_]?id|(?:private|api|access|secret|preshared)[-_]?key`
 
 	// names end the names of secret values. In values of charts, a name may also end so if it names a Secret or a label.
 	names = texts + `|credentials?|secret|passw\w*|private|preshared|[/.-]auth|key`
@@ -37,7 +37,7 @@ var (
 	token      = regexp.MustCompile(`(?i)` + tokens)
 	fullToken  = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
 	word       = regexp.MustCompile(`(?i)\b` + tokens + `|` + keys + `|://[^/@\s]*:[^/@\s]*@|(` + words + `|key)\w*=`)
-	long       = regexp.MustCompile(`(?i)^[a-z0-9+_-]{32,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$`)
+	long       = regexp.MustCompile(`(?i)^[a-z0-9+_-]{32,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$|^[a-z0-9+/]{32,}={1,2}$`)
 	flag       = regexp.MustCompile(`^--[a-z]`)
 	password   = regexp.MustCompile(`(?i):[^/]*@|(` + words + `|authorization)[^/]*[=:]`)
 	inKey      = regexp.MustCompile(`(?i):[^/"]*@|((` + words + `|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
