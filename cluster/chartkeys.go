@@ -16,8 +16,8 @@ import (
 )
 
 // chartKeyFiles have the keys of charts' values, a file for each chart, one key a line, after a line with the chart's version: a path, its
-// kinds, the words that the chart's schema allows, and of some the default after a =. A key without keys below it may have any. A test writes the files from the real
-// charts.
+// kinds, the words that the chart's schema allows, and of some the default after a =. A key without keys below it may have any. A test
+// writes the files from the real charts.
 //
 //go:embed chartkeys/*.txt
 var chartKeyFiles embed.FS

@@ -36,9 +36,13 @@ func TestChartKeys_OfAReleaseThatIsNotKnownRefuseNothing(t *testing.T) {
 
 func TestChartKeys_TakeWhatTemplatesWriteAsItIs(t *testing.T) {
 	for given, refused := range map[string]bool{
-		`{"terminationGracePeriodSeconds":"30"}`: false, `{"terminationGracePeriodSeconds":"long"}`: true, `{"tolerations":null}`: false,
+		`{"terminationGracePeriodSeconds":"30"}`:                               false,
+		`{"terminationGracePeriodSeconds":"long"}`:                             true,
+		`{"tolerations":null}`:                                                 false,
 		`{"securityContext":{"runAsGroup":1,"capabilities":{"drop":["ALL"]}}}`: false,
-		`{"hpa":{"behavior":{"scaleDown":{"a":1}}}}`:                           false, `{"isClusterService":"true"}`: true, `{"priorityClassName":1}`: false,
+		`{"hpa":{"behavior":{"scaleDown":{"a":1}}}}`:                           false,
+		`{"isClusterService":"true"}`:                                          true,
+		`{"priorityClassName":1}`:                                              false,
 	} {
 		tree, err := cluster.ChartValues(given).Tree()
 		require.NoError(t, err)

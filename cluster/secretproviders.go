@@ -205,8 +205,8 @@ func (e ExternalSecrets) Service() Service {
 			{"createOperator", true, noOperator}, {"replicaCount", 1, noOperator}, {"rbac.create", true, "leaves the operator without rights"},
 			{"webhook.replicaCount", 1, "leaves the API without the webhook, so that it accepts no ExternalSecret"},
 			{"certController.replicaCount", 1, "leaves the webhook without a certificate"},
-			{"scopedNamespace", "", noStore}, {"scopedRBAC", false, noStore}, {"processClusterStore", true, noStore}, {"controllerClass", "", noStore},
-			{"namespaceOverride", "", elsewhere},
+			{"scopedNamespace", "", noStore}, {"scopedRBAC", false, noStore}, {"processClusterStore", true, noStore},
+			{"controllerClass", "", noStore}, {"namespaceOverride", "", elsewhere},
 		},
 		// The API accepts an ExternalSecret only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "externalsecrets", Object: json.RawMessage(`{

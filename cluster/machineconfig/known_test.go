@@ -137,7 +137,8 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 	}
 	assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) {
 		c.Talos.Version, c.Kubernetes.Version = "v1.14.6", "v1.36.6"
-		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, etcd-compaction-interval: 10m, kubelet-timeout: 10s, " +
+		c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {event-ttl: 2h30m, " +
+			"etcd-compaction-interval: 10m, kubelet-timeout: 10s, " +
 			"service-account-extend-token-expiration: 'false', profiling: 'T', goaway-chance: '0.001', " +
 			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', " +
 			"audit-log-maxage: 0x1e, audit-log-mode: batch, tls-cipher-suites: " +
