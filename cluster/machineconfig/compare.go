@@ -108,7 +108,7 @@ func toValue(path []string, value any) string {
 	}
 	var texts []string
 	for _, value := range values {
-		switch shown := hidden("/"+strings.Join(path, "/"), versions{shown: value, redacted: value, plain: value, own: value}, false).(type) {
+		switch shown := hidden("/"+strings.Join(path, "/"), alone(value), false).(type) {
 		case nil, Secret, map[string]any, []any:
 			return ""
 		default:

@@ -167,15 +167,15 @@ func isManifest(text string) bool {
 func (c *comparison) checkForms() {
 	for _, form := range talosForms {
 		own := map[string]bool{} // such as the large manifests of Cilium
-		eachAt(c.base, form.part, nil, func(_ []string, value any) { own[fmt.Sprint(value)] = true })
-		eachAt(c.after, form.part, nil, func(path []string, value any) {
+		eachAt(c.base, nil, form.part, nil, func(_ []string, value any) { own[fmt.Sprint(value)] = true })
+		eachAt(c.after, c.base, form.part, nil, func(path []string, value any) {
 			if text := fmt.Sprint(value); !own[text] && !form.takes(text) {
 				c.add(path, form.says, form.remedy)
 			}
 		})
 	}
 	for _, part := range slices.Sorted(maps.Keys(formKeys)) {
-		eachAt(c.after, part, nil, func(path []string, value any) {
+		eachAt(c.after, c.base, part, nil, func(path []string, value any) {
 			mapping, _ := value.(map[string]any)
 			for _, key := range slices.Sorted(maps.Keys(mapping)) {
 				if !slices.Contains(formKeys[part], key) {
@@ -187,10 +187,10 @@ func (c *comparison) checkForms() {
 	files, _ := at(c.after["machine"], "files").([]any)
 	for i, file := range files {
 		where, _ := at(file, "path").(string)
-		below := strings.HasPrefix(where, "/var/") || strings.HasPrefix(where, "/etc/kubernetes/manifests/") || where == criPart
-		if at(file, "op") == "create" && strings.HasPrefix(where, "/") && !below {
-			c.add([]string{"machine", fmt.Sprintf("files[%d]", i), "path"}, "is outside of /var, where Talos creates no file",
-				"write one below /var")
+		inside := strings.HasPrefix(where, "/var/") || strings.HasPrefix(where, "/etc/kubernetes/manifests/") || where == criPart
+		if at(file, "op") == "create" && strings.HasPrefix(where, "/") && !inside {
+			c.add([]string{"machine", fmt.Sprintf("files[%d]", counted(c.base["machine"], "files", i)), "path"},
+				"is outside of /var, where Talos creates no file", "write one below /var")
 		}
 	}
 }
@@ -206,8 +206,24 @@ func meant(key string, known []string) string {
 // criPart is the file outside of /var into which Talos puts what a user writes.
 const criPart = "/etc/cri/conf.d/20-customization.part"
 
-// eachAt calls visit for each value of a part, with its path.
-func eachAt(tree any, part string, path []string, visit func(path []string, value any)) {
+// counted is an item's index in the list of a key, after the items that Slipway's own list has there.
+func counted(own any, key string, i int) int {
+	if first := len(items(own, key)); i >= first {
+		return i - first
+	}
+	return i
+}
+
+// below is what Slipway has below a key; nothing below the items of a list.
+func below(own any, key string, isList bool) any {
+	if isList {
+		return nil
+	}
+	return at(own, key)
+}
+
+// eachAt calls visit for each value of a part, with its path. Patches append to lists, so that items are counted after Slipway's own.
+func eachAt(tree, own any, part string, path []string, visit func(path []string, value any)) {
 	key, rest, more := strings.Cut(part, ".")
 	key, isList := strings.CutSuffix(key, "[]")
 	keys := []string{key}
@@ -223,12 +239,12 @@ func eachAt(tree any, part string, path []string, visit func(path []string, valu
 		for i, value := range values {
 			there := append(slices.Clone(path), key)
 			if isList {
-				there[len(path)] = fmt.Sprintf("%s[%d]", key, i)
+				there[len(path)] = fmt.Sprintf("%s[%d]", key, counted(own, key, i))
 			}
 			switch {
 			case value == nil:
 			case more:
-				eachAt(value, rest, there, visit)
+				eachAt(value, below(own, key, isList), rest, there, visit)
 			default:
 				visit(there, value)
 			}

@@ -48,7 +48,8 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 		}
 	}
 	for patch, says := range map[string]string{
-		"machine: {files: [{path: /opt/a, op: create, permissions: 420, content: a}]}": "path: is outside of /var, where Talos creates no " +
+		"machine: {files: [{path: /opt/a, op: create, permissions: 420, content: a}]}": "machine.files[0].path: is outside of /var, " +
+			"where Talos creates no " +
 			"file; write one below /var",
 		"machine: {files: [{path: var/a, op: create, permissions: 420, content: a}]}": "path: is no whole path; begin it with a /",
 		"machine: {files: [{path: /var/a, op: write, permissions: 420, content: a}]}": "op: is no operation that Talos knows; write create, " +

@@ -61,24 +61,8 @@ func secretParts(path string, value any) any {
 	return secretAll(value)
 }
 
-// secretAll makes a Secret of each value.
-func secretAll(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		tree := map[string]any{}
-		for key, child := range value {
-			tree[key] = secretAll(child)
-		}
-		return tree
-	case []any:
-		list := make([]any, len(value))
-		for i, child := range value {
-			list[i] = secretAll(child)
-		}
-		return list
-	}
-	return Secret(fmt.Sprint(value))
-}
+// secretAll makes a Secret of each value but switches.
+func secretAll(value any) any { return hidden("", alone(value), true) }
 
 // What looks like a secret in free text, beside what package secrecy knows.
 var (
@@ -102,8 +86,9 @@ func isVariable(name, value string) bool {
 
 // isAssignment tells whether an item is a variable with its value that is a secret.
 func isAssignment(item any) bool {
-	name, value, _ := strings.Cut(fmt.Sprint(item), "=")
-	return isVariable(name, value)
+	text, isText := item.(string) // the variables of a pod are mappings
+	name, value, _ := strings.Cut(text, "=")
+	return isText && isVariable(name, value)
 }
 
 // follows tells whether an item is the value of the flag before it, and that speaks of a secret: --password VALUE.

@@ -107,6 +107,11 @@ type versions struct {
 	judge bool // free text is a secret only if it looks like one; otherwise it always is
 }
 
+// alone is a value that is the same in all versions: only its path and its form say what it is.
+func alone(value any) versions {
+	return versions{shown: value, redacted: value, plain: value, own: value}
+}
+
 func (v versions) key(key string) versions {
 	return versions{shown: at(v.shown, key), redacted: at(v.redacted, key), plain: at(v.plain, key), own: at(v.own, key), judge: v.judge}
 }

@@ -58,7 +58,8 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 			[]string{"cluster.inlineManifests[1].contents"},
 		},
 		"static pod": {
-			"machine: {pods: [{kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: b}, {name: A_PASSWORD, value: b}]}]}}]}",
+			"machine: {pods: [{kind: Pod, spec: {containers: [{name: a, env: [{name: A, value: b}, {name: A_PASSWORD, value: b}, " +
+				"{name: C, valueFrom: {secretKeyRef: {name: c, key: d}}}]}]}}]}",
 			[]string{
 				"machine.pods[0].spec.containers[0].env[1].name", "machine.pods[0].spec.containers[0].env[1].value",
 			},

@@ -38,10 +38,7 @@ type component func(t *testing.T) (*pflag.FlagSet, func() []string)
 var validated = map[string]component{
 	"kube-apiserver": func(t *testing.T) (*pflag.FlagSet, func() []string) {
 		options := apiserver.NewServerRunOptions()
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		for _, set := range options.Flags().FlagSets {
-			flags.AddFlagSet(set)
-		}
+		flags := together(options.Flags())
 		for _, name := range []string{"audit-log-path", "audit-webhook-config-file"} { // without them, the options beside them are not read
 			if err := flags.Set(name, "-"); err != nil {
 				t.Fatal(err)
@@ -60,10 +57,7 @@ var validated = map[string]component{
 		if err != nil {
 			t.Fatal(err)
 		}
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		for _, set := range options.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()).FlagSets {
-			flags.AddFlagSet(set)
-		}
+		flags := together(options.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()))
 		return flags, func() []string {
 			return texts(options.Validate(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()),
 				logsapi.Validate(options.Logs, utilfeature.DefaultFeatureGate, nil).ToAggregate())
@@ -76,10 +70,7 @@ var validated = map[string]component{
 			t.Fatal(err)
 		}
 		options.ComponentConfig = config
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		for _, set := range options.Flags.FlagSets {
-			flags.AddFlagSet(set)
-		}
+		flags := together(*options.Flags)
 		return flags, func() []string {
 			return texts(append(options.Validate(), logsapi.Validate(options.Logs, utilfeature.DefaultFeatureGate, nil).ToAggregate())...)
 		}
@@ -95,6 +86,15 @@ var validated = map[string]component{
 			return texts(validation.ValidateKubeletConfiguration(config, utilfeature.DefaultFeatureGate))
 		}
 	},
+}
+
+// together are the flags of all sections.
+func together(sections cliflag.NamedFlagSets) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, set := range sections.FlagSets {
+		flags.AddFlagSet(set)
+	}
+	return flags
 }
 
 // wordsOf are the words of flags that a component reads only when it starts, by its own lists of them.
