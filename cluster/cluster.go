@@ -99,6 +99,7 @@ func (c *Cluster) check(findings *Findings) {
 	c.CRDs.check(c.CertManager, c.Providers, findings)
 	outsideCheck{findings, c}.outside()
 	gitOpsCheck{findings, c.GitOps, c.Secrets}.gitOps()
+	c.checkArgoCD(findings)
 	secretsCheck{findings, c.Providers, c.Secrets}.secrets()
 	c.Mesh.check(c.Stack, c.Cilium, c.MeshCA, findings)
 	storageCheck{findings, c}.storage()

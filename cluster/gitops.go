@@ -8,11 +8,15 @@ import (
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// GitOps declares what Flux syncs from, how Flux gets access to it, and Flux itself. Give one of url, oci and bucket.
+// GitOps declares the engine that the cluster is handed over to, what it syncs from, and how it gets access to it. Give one of url, oci and
+// bucket. Where this section says Flux, it is Argo CD with `gitops.engine: argocd`, unless it says otherwise.
 type GitOps struct {
-	// Hand the cluster over to Flux. With `false` on a cluster that Flux runs, Flux is uninstalled. What it has applied stays, unless
+	// Hand the cluster over to the engine. With `false` on a cluster that Flux runs, Flux is uninstalled. What it has applied stays, unless
 	// `gitops.deletionPolicy` says otherwise.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
+	// What applies the repository: Flux, or [Argo CD](argocd.md). On a living cluster, it changes in
+	// [two runs](argocd.md#from-one-engine-to-the-other).
+	Engine Engine `json:"engine" default:"flux" example:"argocd"`
 	// What becomes of everything that Flux has applied when `gitops.enabled` turns `false`: it stays and keeps running (`orphan`), or
 	// Flux removes it first (`delete`). It takes effect with a run while `gitops.enabled` is `true`; a change in the same run as
 	// `enabled: false` comes too late. Objects with the annotation `kustomize.toolkit.fluxcd.io/prune: disabled` stay in either case, such
@@ -51,6 +55,8 @@ type GitOps struct {
 	Operator Operator `json:"operator"`
 	// The Flux that flux-operator installs.
 	Flux Flux `json:"flux"`
+	// The Argo CD of `gitops.engine: argocd`.
+	ArgoCD ArgoCD `json:"argocd"`
 }
 
 // DeletionPolicy is what becomes of what Flux has applied once Flux is uninstalled. The words are those of a Kustomization of Flux.
@@ -233,7 +239,9 @@ func (c gitOpsCheck) gitOps() {
 	if !g.Enabled {
 		return // the other keys and the secrets may stay, for later
 	}
-	c.flux()
+	if g.ByFlux() {
+		c.flux()
+	}
 	switch {
 	case c.Unusable("gitops.url"): // reported already
 	case g.Source().Kind != SourceGit:

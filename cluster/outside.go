@@ -63,9 +63,11 @@ func (c *Cluster) servers() []server {
 	for _, one := range []struct{ path, url string }{
 		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
 		{"gitops.url", c.GitOps.URL}, {"gitops.oci.url", c.GitOps.artifactURL()}, {"gitops.bucket.endpoint", c.GitOps.bucketURL()},
-		{"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
 	} {
 		atURL(one.path, one.url)
+	}
+	if !c.GitOps.ByArgoCD() {
+		atURL("gitops.flux.registry", "oci://"+c.GitOps.Flux.Registry)
 	}
 	for _, release := range c.Releases() {
 		atURL(release.source())

@@ -59,5 +59,5 @@ func (c *Cluster) Releases() []Service {
 
 // afterNetwork returns the releases that need Cilium: the core services that are given, and those that are no core services.
 func (c *Cluster) afterNetwork(core []Service) []Service {
-	return slices.Concat(core, c.Providers.Services(), []Service{c.GitOps.Operator.Service()})
+	return slices.Concat(core, c.Providers.Services(), []Service{c.engineService()})
 }

@@ -38,7 +38,15 @@ var Settings = slices.Concat([]Setting{
 		func(c *Cluster) string { return textOf(c.Network.LoadBalancers.Mesh) }},
 	{"GATEWAY_IP", "network.loadBalancers.gateway", "address of the gateway",
 		func(c *Cluster) string { return c.Network.LoadBalancers.Gateway.String() }},
-	{"SOURCE_KIND", "gitops", "kind of the source that Flux syncs from", func(c *Cluster) string { return string(c.GitOps.Source().Kind) }},
+	{"SOURCE_KIND", "gitops", "kind of the source that Flux syncs from", func(c *Cluster) string {
+		if c.GitOps.ByArgoCD() {
+			return ""
+		}
+		return string(c.GitOps.Source().Kind)
+	}},
+	{"SOURCE_URL", "gitops.url", "the repository, for Applications; only with `engine: argocd`", ofArgoCD(func(g GitOps) string { return g.URL })},
+	{"SOURCE_BRANCH", "gitops.branch", "the branch, for Applications; only with `engine: argocd`",
+		ofArgoCD(func(g GitOps) string { return g.Branch })},
 	{"BGP_ASN", "network.loadBalancers.bgp.asn", "number of the machines' autonomous system; only with `announce: bgp`",
 		func(c *Cluster) string {
 			if c.Network.LoadBalancers.BGP == nil {
@@ -55,6 +63,16 @@ var Settings = slices.Concat([]Setting{
 			return asJSON(c.bgpPeers())
 		}},
 }, metricsServerSettings, storageSettings, localSettings, backupSettings)
+
+// ofArgoCD returns a value that only a tree of Argo CD needs.
+func ofArgoCD(value func(GitOps) string) func(*Cluster) string {
+	return func(c *Cluster) string {
+		if !c.GitOps.ByArgoCD() {
+			return ""
+		}
+		return value(c.GitOps)
+	}
+}
 
 // textOf returns an address as text, "" if it is not set.
 func textOf(address netip.Addr) string {

@@ -15,7 +15,7 @@ func (c *Cluster) checkVersions(findings *Findings) {
 	if talosIsKnown(c.Talos.Version, findings) {
 		refusePair(findings, releases.Talos, c.Talos.Version, releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version)
 	}
-	if flux := c.GitOps.Flux.Version; c.GitOps.Enabled && exact.MatchString(flux) {
+	if flux := c.GitOps.Flux.Version; c.GitOps.ByFlux() && exact.MatchString(flux) {
 		refusePair(findings, releases.FluxOperator, c.GitOps.Operator.Version, releases.Flux, "gitops.flux.version", flux)
 	}
 	gatewayAPIFitsCilium(c.CRDs.GatewayAPI, c.Cilium, findings)
@@ -72,7 +72,7 @@ func (c *Cluster) pinned() []pin {
 		{releases.Talos, "talos.version", c.Talos.Version}, {releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version},
 		{releases.Cilium, "cilium.version", c.Cilium.Version},
 	}
-	if c.GitOps.Enabled {
+	if c.GitOps.ByFlux() {
 		all = append(all, pin{releases.Flux, "gitops.flux.version", c.GitOps.Flux.Version})
 	}
 	if c.CertManager.Enabled {

@@ -1,0 +1,272 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Engine applies the repository in the cluster.
+type Engine string
+
+// The engines.
+const (
+	EngineFlux   Engine = "flux"
+	EngineArgoCD Engine = "argocd"
+)
+
+// Choices lists the engines.
+func (Engine) Choices() []string { return texts(EngineFlux, EngineArgoCD) }
+
+// Names in a cluster that Slipway, Argo CD and the tree agree on.
+const (
+	ArgoCDNamespace = "argocd"           // of Argo CD, the cluster settings, and the Applications
+	ArgoCDRelease   = "argocd"           // the Helm release of Argo CD
+	ArgoCDProject   = "default"          // the AppProject of the root Application, which Argo CD's API server makes
+	ArgoCDRoot      = "root"             // the root Application
+	ArgoCDPlugin    = "cluster-settings" // the plugin that renders manifests with the cluster settings
+)
+
+// ArgoCD is the Argo CD that is installed with `gitops.engine: argocd`.
+type ArgoCD struct {
+	// Version of the chart argo-cd.
+	//
+	// renovate: datasource=helm depName=argo-cd registryUrl=https://argoproj.github.io/argo-helm
+	Version string `json:"version" form:"chart-version" default:"10.8.0"`
+	// Chart repository.
+	Repository string `json:"repository" form:"https-url" default:"https://argoproj.github.io/argo-helm" example:"https://charts.example.com/argo"`
+	// Run every component of Argo CD that serves requests twice, and Redis three times. It needs three nodes that take pods.
+	HighAvailability bool `json:"highAvailability" example:"true"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. Dex and the notifications controller are off unless `dex.enabled` or `notifications.enabled` is set here.
+	Values ChartValues `json:"values" example:"{server: {ingress: {enabled: true}}}"`
+}
+
+// ByFlux reports whether the cluster is handed over to Flux.
+func (g GitOps) ByFlux() bool { return g.Enabled && g.Engine != EngineArgoCD }
+
+// ByArgoCD reports whether the cluster is handed over to Argo CD.
+func (g GitOps) ByArgoCD() bool { return g.Enabled && g.Engine == EngineArgoCD }
+
+// engineService returns the release of the engine: flux-operator's or Argo CD's.
+func (c *Cluster) engineService() Service {
+	if c.GitOps.ByArgoCD() {
+		return c.ArgoCDService()
+	}
+	return c.GitOps.Operator.Service()
+}
+
+// ArgoCDService returns Argo CD's release.
+func (c *Cluster) ArgoCDService() Service {
+	a := c.GitOps.ArgoCD
+	return Service{
+		Key: "gitops.argocd", Name: ArgoCDRelease, Namespace: ArgoCDNamespace, Chart: "argo-cd", Version: a.Version, Repository: a.Repository,
+		Values: c.argoCDValues(), UserValues: a.Values, Owner: OwnerPulumi,
+		Needed: []Needed{
+			{"crds.install", true, "leaves out the CRD of Applications, with which Slipway hands the cluster over"},
+			{"configs.cm.create", true, "leaves out Argo CD's configuration"},
+			{"configs.params.create", true, "leaves out the parameters of Argo CD's components"},
+			{"configs.secret.createSecret", true, "leaves Argo CD's API server without its key"},
+			{"controller.replicas", 1, "leaves nothing that applies the repository"},
+			{"repoServer.replicas", 1, "leaves nothing that reads the repository"},
+			{"server.replicas", 1, "leaves nothing that makes the project " + ArgoCDProject},
+			{"createClusterRoles", true, "leaves Argo CD without the right to apply objects of all namespaces"},
+		},
+	}
+}
+
+// Parts of Argo CD's configuration. Its health of an Application is that of its objects; one that is out of sync is progressing, so that
+// a later wave waits for it, unless somebody syncs it by hand.
+const applicationHealth = `hs = {status = "Progressing", message = "has not been synced yet"}
+local s = obj.status
+if s ~= nil and s.health ~= nil and s.health.status ~= nil and s.sync ~= nil then
+  local automated = obj.spec.syncPolicy ~= nil and obj.spec.syncPolicy.automated ~= nil
+  if s.sync.status == "Synced" or s.health.status ~= "Healthy" or not automated then
+    hs.status = s.health.status
+    hs.message = s.health.message or ""
+  else
+    hs.message = "is " .. (s.sync.status or "not compared yet")
+  end
+end
+return hs
+`
+
+// substitution is the script of the plugin that renders manifests with the cluster settings.
+//
+//go:embed argocd/substitute.sh
+var substitution string
+
+// settingsFolder is where the plugin's container has the cluster settings.
+const settingsFolder = "/settings"
+
+// argoCDValues returns the values that Slipway sets.
+func (c *Cluster) argoCDValues() mapping {
+	a := c.GitOps.ArgoCD
+	given, _ := a.Values.Tree()
+	configs := mapping{
+		"cm": mapping{
+			"application.resourceTrackingMethod":                     "annotation",
+			"timeout.reconciliation":                                 strconv.Itoa(int(c.GitOps.Interval.Seconds())) + "s",
+			"resource.customizations.health.argoproj.io_Application": applicationHealth,
+		},
+		"params": mapping{
+			// What the API server would make of an object decides whether it is in sync: defaults and webhooks are no difference.
+			"controller.diff.server.side": true,
+			// The health of each object stays in the Application, where slipway-probe reads it.
+			"controller.resource.health.persist": true,
+		},
+		"cmp": mapping{"create": true, "plugins": mapping{ArgoCDPlugin: mapping{
+			"generate": mapping{"command": []string{"bash", "-c"}, "args": []string{substitution}},
+		}}},
+	}
+	if hosts := c.GitOps.KnownHosts; hosts != "" {
+		configs["ssh"] = mapping{"extraHosts": string(hosts)}
+	}
+	if ca := c.GitOps.CA; ca != "" {
+		configs["tls"] = mapping{"certificates": mapping{sourceHost(c.GitOps.URL): string(ca)}}
+	}
+	values := mapping{"configs": configs, "repoServer": c.repoServer()}
+	for _, part := range []string{"dex", "notifications"} { // neither does anything without a configuration
+		if ValueAt(given, part+".enabled") == nil {
+			values[part] = mapping{"enabled": false}
+		}
+	}
+	if a.HighAvailability {
+		values["redis-ha"] = mapping{"enabled": true}
+		for _, part := range []string{"server", "applicationSet"} {
+			values[part] = mapping{"replicas": 2}
+		}
+	}
+	return values
+}
+
+// repoServer returns the values of the component that renders manifests, with the plugin's container. A changed setting restarts it,
+// because a container sees a changed ConfigMap a minute later.
+func (c *Cluster) repoServer() mapping {
+	mount := func(name, path string) mapping { return mapping{"name": name, "mountPath": path} }
+	const config, temporary = "cluster-settings-plugin", "cluster-settings-tmp"
+	plugin := mount(config, "/home/argocd/cmp-server/config/plugin.yaml")
+	plugin["subPath"] = ArgoCDPlugin + ".yaml"
+	values := mapping{
+		"podAnnotations": mapping{AnnotationReads: c.settingsChecksum()},
+		"volumes": []mapping{
+			{"name": config, "configMap": mapping{"name": "argocd-cmp-cm"}},
+			{"name": FluxSettings, "configMap": mapping{"name": FluxSettings}},
+			{"name": temporary, "emptyDir": mapping{}},
+		},
+		"extraContainers": []mapping{{
+			"name":    ArgoCDPlugin,
+			"image":   "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:" + `{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}`,
+			"command": []string{"/var/run/argocd/argocd-cmp-server"},
+			"env":     []mapping{{"name": "SETTINGS_DIR", "value": settingsFolder}},
+			"securityContext": mapping{
+				"runAsNonRoot": true, "runAsUser": 999, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+				"capabilities": mapping{"drop": []string{"ALL"}}, "seccompProfile": mapping{"type": "RuntimeDefault"},
+			},
+			"volumeMounts": []mapping{
+				mount("var-files", "/var/run/argocd"), mount("plugins", "/home/argocd/cmp-server/plugins"), plugin,
+				mount(FluxSettings, settingsFolder), mount(temporary, "/tmp"),
+			},
+		}},
+	}
+	if c.GitOps.ArgoCD.HighAvailability {
+		values["replicas"] = 2
+	}
+	return values
+}
+
+// settingsChecksum changes with the cluster settings.
+func (c *Cluster) settingsChecksum() string {
+	text, err := json.Marshal(c.Settings()) // with its keys in order
+	if err != nil {
+		panic("cluster: the cluster settings cannot be written: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// sourceHost returns the host of a repository's URL, as Argo CD looks up its certificate: without a port.
+func sourceHost(repository string) string {
+	host := hostOf(repository)
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// checkArgoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
+func (c *Cluster) checkArgoCD(findings *Findings) {
+	g := c.GitOps
+	if !g.ByArgoCD() {
+		if g.ByFlux() {
+			c.unusedOfArgoCD(findings)
+		}
+		return
+	}
+	const forFlux = "is for Flux, and gitops.engine is argocd"
+	for _, one := range []struct {
+		path  string
+		given bool
+	}{{"gitops.oci", g.OCI != nil}, {"gitops.bucket", g.Bucket != nil}} {
+		if one.given && !findings.Unusable(one.path) {
+			findings.Found(one.path, "write gitops.url", "is a source that Slipway gives to Flux only, and gitops.engine is argocd")
+		}
+	}
+	var plain GitOps
+	SetDefaults(&plain)
+	plain.Flux.derive()
+	if !same(g.Operator, plain.Operator) {
+		findings.Found("gitops.operator", "remove it", forFlux)
+	}
+	if !same(g.Flux, plain.Flux) {
+		findings.Found("gitops.flux", "remove it", forFlux)
+	}
+	for _, secret := range []NamedSecret{{"fluxRegistryConfig", c.FluxRegistryConfig}, {"sopsAgeKey", c.SOPSAgeKey}} {
+		if secret.Secret.IsSet() {
+			findings.Found(secret.Key, "run: pulumi config rm slipway:"+secret.Key, forFlux)
+		}
+	}
+	for _, release := range c.Releases() {
+		if release.Owner == OwnerFlux {
+			findings.Found(release.Key+".owner", "remove it", "flux %s", forFlux)
+		}
+	}
+	if c.Storage.Vault != "" {
+		findings.Found("storage.vault", "remove it", "is filled by layers of Flux, and gitops.engine is argocd")
+	}
+	if g.ArgoCD.HighAvailability && len(c.PodMachines()) < 3 {
+		findings.Found("gitops.argocd.highAvailability", "remove it, or declare three machines that take pods",
+			"needs a node for each of three Redis, and %d machines take pods", len(c.PodMachines()))
+	}
+	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, firstPart(g.URL)) {
+		findings.Found("gitops.githubApp.owner", "write installationId in its place",
+			"%s is not the account in gitops.url, with which Argo CD looks for the installation", app.Owner)
+	}
+}
+
+// unusedOfArgoCD reports settings of Argo CD that Flux does not read.
+func (c *Cluster) unusedOfArgoCD(findings *Findings) {
+	var plain GitOps
+	SetDefaults(&plain)
+	if !same(c.GitOps.ArgoCD, plain.ArgoCD) {
+		findings.Found("gitops.argocd", "remove it, or write gitops.engine: argocd", "is for Argo CD, and gitops.engine is flux")
+	}
+}
+
+// same reports whether two sections say the same.
+func same[T any](a, b T) bool { return asJSON(a) == asJSON(b) }
+
+// firstPart returns the first part of the path of a repository's URL: an account of GitHub.
+func firstPart(repository string) string {
+	parsed, err := url.Parse(repository)
+	if err != nil {
+		return ""
+	}
+	account, _, _ := strings.Cut(strings.TrimPrefix(parsed.Path, "/"), "/")
+	return account
+}
