@@ -4,6 +4,8 @@
 // A FluxInstance of somebody else is refused: it is never overwritten. A Flux without a FluxInstance, as `flux bootstrap` and `flux
 // install` make it, is adopted if it syncs what the stack declares and is not newer: flux-operator takes over its Deployments and CRDs.
 // Otherwise it is refused: the root Kustomization would remove everything that this Flux has applied from the other source.
+//
+// An Argo CD that a stack has made is refused as well: both engines would apply the same objects.
 package owner
 
 import (
@@ -60,6 +62,9 @@ func Check(ctx context.Context, kubeconfig string, declared Declared) error {
 		return err
 	}
 	get := func(path string, answer any) (bool, error) { return api.ReadJSON(ctx, path, answer) }
+	if err := declared.argoCD(get); err != nil {
+		return err
+	}
 	var instances struct{ Items []object }
 	if _, err := get("/apis/fluxcd.controlplane.io/v1/fluxinstances", &instances); err != nil {
 		return err
