@@ -285,7 +285,7 @@ func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
 		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"mesh"}, {"mesh", "now"}, {"checks"}, {"checks", "now"},
 		{"bootstrap"}, {"bootstrap", "now"}, {"upgrade"}, {"upgrade", "now"}, {"retire"}, {"retire", "now"}, {"rotate"}, {"rotate", "now"},
-		{"leftovers"}, {"leftovers", "now"},
+		{"leftovers"}, {"leftovers", "now"}, {"argocd-removal"}, {"argocd-removal", "now"},
 		{"snapshot"}, {"snapshot", "now"}, {"snapshot", "--recipient", "nobody"}, {"snapshot", "--talosconfig", "/nonexistent"},
 	} {
 		code, _, said := execute(t, `{"secret":"BEGIN`, args...)
@@ -298,6 +298,7 @@ func TestProbe_HelpListsSubcommandsAndFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"help"}, {"-h"}, {"gate", "-h"}, {"workloads", "-h"}, {"handover", "-h"}, {"mesh", "-h"}, {"bootstrap", "-h"}, {"crds", "-h"},
 		{"upgrade", "-h"}, {"retire", "-h"}, {"rotate", "-h"}, {"leftovers", "-h"}, {"snapshot", "-h"},
+		{"argocd-removal", "-h"},
 	} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, exitOpen, run(t.Context(), args, strings.NewReader(""), &stdout, &stderr), args)

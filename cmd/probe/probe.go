@@ -1,8 +1,9 @@
 // Package probe is the probe as a command. It waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads),
 // until a secret has synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh
 // (mesh), until pods get volumes (storage), or until the checks of the stack file hold (checks), and prints what is missing while it waits.
-// The subcommands bootstrap, rotate, retire, upgrade, crds, prune and leftovers change the cluster, storage removes what it creates, snapshot
-// copies etcd to a file, and picture only reads files. The program runs it with a spec on standard input; a person runs it with flags.
+// The subcommands bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers change the cluster, storage removes what
+// it creates, snapshot copies etcd to a file, and picture only reads files. The program runs it with a spec on standard input; a person
+// runs it with flags.
 package probe
 
 import (
@@ -18,6 +19,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/slipway-platform/slipway/internal/argocd/removal"
 	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/flux/prune"
 	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
@@ -61,12 +63,13 @@ var subcommands = []struct {
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", change(crds.Run)},
 	{"picture", "write what a pulumi up did as one HTML page, from its event log", runPicture},
 	{"prune", "make Flux remove everything that it has applied and wait until that is done", change(prune.Run)},
+	{"argocd-removal", "delete Argo CD's Applications, with or without what they have applied", change(removal.Run)},
 	{"leftovers", "remove what interrupted runs have left on Proxmox VE of a cluster that is destroyed", runLeftovers},
 }
 
 const usageEnd = `
-Bootstrap, rotate, retire, upgrade, crds, prune and leftovers change the cluster; their spec is read from standard input. Snapshot has flags
-only, and picture only reads files.
+Bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers change the cluster; their spec is read from standard input.
+Snapshot has flags only, and picture only reads files.
 The others change nothing; the samples of workloads are dry runs, and storage removes the volume that it creates. Without --kubeconfig
 their spec is read as one JSON object from standard input. "gate -h" and so on list the flags.
 Progress goes to standard error: on a terminal a table that is redrawn, elsewhere lines; at its end one sentence. The report goes to standard
