@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	argocd "github.com/slipway-platform/slipway/internal/argocd/handover"
 	"github.com/slipway-platform/slipway/internal/flux/handover"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
@@ -22,6 +23,7 @@ func TestDocument_ListsTheChecks(t *testing.T) {
 	healthtest.Section(t, document, "checks of workloads", table(t, workloads.Checks))
 	healthtest.Section(t, document, "checks of external secrets", table(t, externalsecrets.Checks))
 	healthtest.Section(t, document, "checks of the handover", table(t, handover.Checks))
+	healthtest.Section(t, document, "checks of the handover to Argo CD", table(t, argocd.Checks))
 	healthtest.Section(t, document, "checks of the storage", table(t, storage.Checks))
 	healthtest.Section(t, document, "checks of the mesh", table(t, mesh.Checks))
 }

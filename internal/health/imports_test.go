@@ -13,6 +13,7 @@ import (
 func TestHealth_DependsOnNoClientAndNoPulumi(t *testing.T) {
 	for _, spec := range []string{
 		"health/gate", "health/workloads", "health/externalsecrets", "health/mesh", "health/storage", "health/own", "flux/handover",
+		"argocd/handover",
 	} {
 		path := "github.com/slipway-platform/slipway/internal/" + spec
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", path).Output()

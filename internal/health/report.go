@@ -16,10 +16,10 @@ import (
 
 // Report is the result of a probe. It holds no secret.
 type Report struct {
-	Kind      string         `json:"kind"` // the subcommand: gate, workloads, external-secrets, handover, storage, mesh or checks
+	Kind      string         `json:"kind"` // the subcommand: gate, workloads, external-secrets, handover, argocd, storage, mesh or checks
 	Cluster   string         `json:"cluster"`
 	Outcome   Outcome        `json:"outcome"`
-	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only
+	Revision  string         `json:"revision,omitempty"` // that Flux or Argo CD applied; handover and argocd only
 	UID       string         `json:"uid,omitempty"`      // of the namespace kube-system, which identifies the cluster; of an open gate only
 	Began     time.Time      `json:"began,omitzero"`     // when the wait began, UTC
 	Waited    probe.Duration `json:"waited"`
