@@ -283,7 +283,8 @@ func (u *until) Write(p []byte) (int, error) {
 func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
-		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"mesh"}, {"mesh", "now"}, {"checks"}, {"checks", "now"},
+		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"argocd"}, {"argocd", "now"}, {"argocd", "--root", "x"},
+		{"mesh"}, {"mesh", "now"}, {"checks"}, {"checks", "now"},
 		{"bootstrap"}, {"bootstrap", "now"}, {"upgrade"}, {"upgrade", "now"}, {"retire"}, {"retire", "now"}, {"rotate"}, {"rotate", "now"},
 		{"leftovers"}, {"leftovers", "now"}, {"argocd-removal"}, {"argocd-removal", "now"},
 		{"snapshot"}, {"snapshot", "now"}, {"snapshot", "--recipient", "nobody"}, {"snapshot", "--talosconfig", "/nonexistent"},

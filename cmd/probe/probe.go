@@ -1,9 +1,9 @@
-// Package probe is the probe as a command. It waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads),
-// until a secret has synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh
-// (mesh), until pods get volumes (storage), or until the checks of the stack file hold (checks), and prints what is missing while it waits.
-// The subcommands bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers change the cluster, storage removes what
-// it creates, snapshot copies etcd to a file, and picture only reads files. The program runs it with a spec on standard input; a person
-// runs it with flags.
+// Package probe is the probe as a command. It waits until a cluster is healthy (gate), until what Helm releases installed runs
+// (workloads), until a secret has synced (external-secrets), until Flux or Argo CD has applied its tree (handover, argocd), until the
+// cluster is connected with its mesh (mesh), until pods get volumes (storage), or until the checks of the stack file hold (checks), and
+// prints what is missing while it waits. The subcommands bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers
+// change the cluster, storage removes what it creates, argocd asks Argo CD to compare anew, snapshot copies etcd to a file, and picture only
+// reads files. The program runs it with a spec on standard input; a person runs it with flags.
 package probe
 
 import (
@@ -52,6 +52,7 @@ var subcommands = []struct {
 	{"workloads", "wait until everything of some Helm releases is rolled out and Ready", runWorkloads},
 	{"external-secrets", "wait until an ExternalSecret has synced from its ClusterSecretStore", runExternalSecrets},
 	{"handover", "wait until Flux has applied the root Kustomization and everything below it", runHandover},
+	{"argocd", "wait until Argo CD has applied the root Application and everything below it", runArgoCD},
 	{"mesh", "wait until every agent sees every peer of the cluster's mesh", runMesh},
 	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
 	{"checks", "wait until the checks of the stack file hold", runChecks},
@@ -70,8 +71,9 @@ var subcommands = []struct {
 const usageEnd = `
 Bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers change the cluster; their spec is read from standard input.
 Snapshot has flags only, and picture only reads files.
-The others change nothing; the samples of workloads are dry runs, and storage removes the volume that it creates. Without --kubeconfig
-their spec is read as one JSON object from standard input. "gate -h" and so on list the flags.
+The others change nothing; the samples of workloads are dry runs, storage removes the volume that it creates, and argocd without --once
+asks Argo CD to compare anew. Without --kubeconfig their spec is read as one JSON object from standard input. "gate -h" and so on list
+the flags.
 Progress goes to standard error: on a terminal a table that is redrawn, elsewhere lines; at its end one sentence. The report goes to standard
 output, with one line of JSON at its end if all conditions hold.
 Exit code: 0 all conditions hold, 1 one does not (the report names it), 2 wrong flags or spec.

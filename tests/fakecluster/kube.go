@@ -51,6 +51,7 @@ type Kube struct {
 	failing  func(request string) bool
 	creates  map[string]func(*unstructured.Unstructured) // what follows a creation, by resource path; without one it is refused
 	deletes  map[string]func(namespace, name string)     // what follows a deletion, by resource path; without one it is refused
+	patches  map[string]func(*unstructured.Unstructured) // what follows a merge patch, by resource path; without one it is refused
 
 	kinds map[string]map[string]string // by version, then by resource
 
@@ -277,6 +278,9 @@ func requested(path string, r *http.Request) string {
 		_, resource, _ := strings.Cut(after, "/")
 		path = before + "/" + resource
 	}
+	if r.Method == http.MethodPatch {
+		path, _, _ = cutLast(path)
+	}
 	return path
 }
 
@@ -309,6 +313,11 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 	if resource, name, named := cutLast(path); r.Method == http.MethodDelete && named && k.deletes[resource] != nil {
 		k.mu.Unlock()
 		k.serveDelete(w, resource, namespace, name)
+		return
+	}
+	if resource, name, named := cutLast(path); r.Method == http.MethodPatch && named && k.patches[resource] != nil {
+		k.mu.Unlock()
+		k.servePatch(w, r, resource, namespace+"/"+name)
 		return
 	}
 	known, served := k.objects[path]

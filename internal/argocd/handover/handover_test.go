@@ -165,9 +165,12 @@ var failures = map[string]func(*Cluster){
 	"crds-missing": func(c *Cluster) {
 		c.Applications = health.Seen[Application]{Err: &health.Broken{Reason: "the API server does not know applications.argoproj.io yet"}}
 	},
-	"controllers-missing":              func(c *Cluster) { c.Workloads.Items = nil; c.Refreshes = nil },
-	"controller-image-not-pulled":      func(c *Cluster) { c.pull(0); c.Refreshes = nil },
-	"repo-server-crashes-after-asking": func(c *Cluster) { c.crash(1); c.at(atRoot).Refreshing = true; c.Refreshes["argocd/root"] = Refresh{} },
+	"controllers-missing":         func(c *Cluster) { c.Workloads.Items = nil; c.Refreshes = nil },
+	"controller-image-not-pulled": func(c *Cluster) { c.pull(0); c.Refreshes = nil },
+	"repo-server-crashes-after-asking": func(c *Cluster) {
+		c.crash(1)
+		c.at(atRoot).Refreshing, c.Refreshes["argocd/root"] = true, Refresh{Version: "10"}
+	},
 
 	"root-missing":                func(c *Cluster) { c.Applications.Items = c.Applications.Items[1:] },
 	"root-of-another-repository":  func(c *Cluster) { c.at(atRoot).Sources[0].URL = "https://git.home.arpa/other.git" },

@@ -78,14 +78,14 @@ func (seen *Cluster) unanswered(spec *Spec, app Application) (result health.Resu
 	switch {
 	case !seen.controllers(spec):
 		return health.Block(app.title(), "Argo CD's controllers do not run"), true
-	case !began:
-		return health.NotSeen(app.title(), "its comparison"), true
-	case asked && refresh.Err != nil:
+	case refresh.Err != nil:
 		result := app.fail("cannot be asked to compare anew: " + refresh.Err.Reason)
 		result.Hopeless = refresh.Err.Hopeless
 		result.Command = fmt.Sprintf("kubectl -n %s annotate application %s %s=%s --overwrite", app.Namespace, app.Name,
 			RefreshAnnotation, RefreshHard)
 		return result, true
+	case !began || asked && refresh.Version == "" && !app.Refreshing:
+		return health.NotSeen(app.title(), "its comparison"), true // it is about to be asked
 	}
 	reason := "has not compared yet since it was asked to"
 	if before := cmp.Or(app.errors(), app.syncErrors()); before != "" {
