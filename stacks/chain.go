@@ -10,7 +10,6 @@ import (
 	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
@@ -35,7 +34,7 @@ type chain struct {
 	machines   *readiness.ReadinessGate // waits until the API answers and the nodes have registered
 	kubernetes pulumi.Resource          // stands for the Kubernetes cluster, with all objects in it
 	crds       *core.CRDs               // nil if the stack installs none
-	namespace  *v1.Namespace            // Flux's
+	namespace  *v1.Namespace            // the engine's; Flux's without one
 	fluxValues *components.FluxValues   // of the releases that Flux owns; nil if the stack does not hand over
 	network    *cilium.CiliumCore
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
@@ -50,7 +49,10 @@ type chain struct {
 // deploy registers all components in order, and the outputs. beside are the stacks with a file in the checkout.
 func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) error {
 	c := &chain{Cluster: declared, beside: beside, ctx: ctx}
-	if c.GitOps.Enabled {
+	switch {
+	case c.GitOps.ByArgoCD():
+		c.engine = &argoCD{chain: c}
+	case c.GitOps.Enabled:
 		c.engine = &flux{chain: c}
 	}
 	work := c.work()
@@ -150,22 +152,17 @@ func (c *chain) connect() error {
 	return c.providers.Connect(c.ctx, c.Identity.Name, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }
 
-// makeNamespace makes Flux's namespace before the first release that Flux may own. The option of the engine refuses the Flux of somebody
-// else before the first object in it.
+// makeNamespace makes the engine's namespace. The option of the engine refuses the engine of somebody else before the first object in it.
 func (c *chain) makeNamespace() (err error) {
-	before := pulumi.Composite()
-	if c.engine != nil {
-		if before, err = c.engine.refuseForeign(); err != nil {
-			return err
-		}
-	}
-	if c.namespace, err = secrets.NewNamespace(c.ctx, steps.Secrets, c.objectsAfter(c.machines, c.crds), before); err != nil {
+	if c.engine == nil {
+		c.namespace, err = secrets.NewNamespace(c.ctx, steps.Secrets, c.objectsAfter(c.machines, c.crds), pulumi.Composite())
 		return err
 	}
-	if c.engine != nil {
-		c.fluxValues = gitops.FluxValues(c.ctx, steps.GitOps, c.namespace, before)
+	before, err := c.engine.refuseForeign()
+	if err == nil {
+		c.namespace, err = c.engine.makeNamespace(before)
 	}
-	return nil
+	return err
 }
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.

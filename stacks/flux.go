@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/gitops"
@@ -8,10 +9,12 @@ import (
 	"github.com/slipway-platform/slipway/stacks/steps"
 )
 
-// engine hands a cluster over to GitOps. Flux is the only one.
+// engine hands a cluster over to GitOps.
 type engine interface {
 	// refuseForeign returns an option for a resource, before whose creation an engine of somebody else is refused.
 	refuseForeign() (pulumi.ResourceOption, error)
+	// makeNamespace makes the engine's namespace, with the option of refuseForeign.
+	makeNamespace(before pulumi.ResourceOption) (*v1.Namespace, error)
 	// prepare adds to the secrets foundation what must exist before the engine starts.
 	prepare(*secrets.SecretsFoundationArgs)
 	// handOver installs the engine, which has applied the repository at the end.
@@ -37,6 +40,15 @@ type flux struct {
 func (f *flux) refuseForeign() (_ pulumi.ResourceOption, err error) {
 	f.before, err = gitops.RefuseForeignFlux(f.ctx, steps.Secrets+"-flux-foreign", f.Identity.Name, f.talos.Kubeconfig, f.GitOps)
 	return f.before, err
+}
+
+// makeNamespace makes it before the first release that Flux may own, which gets its values there.
+func (f *flux) makeNamespace(before pulumi.ResourceOption) (*v1.Namespace, error) {
+	namespace, err := secrets.NewNamespace(f.ctx, steps.Secrets, f.objectsAfter(f.machines, f.crds), before)
+	if err == nil {
+		f.fluxValues = gitops.FluxValues(f.ctx, steps.GitOps, namespace, before)
+	}
+	return namespace, err
 }
 
 func (f *flux) prepare(args *secrets.SecretsFoundationArgs) {

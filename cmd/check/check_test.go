@@ -93,7 +93,7 @@ func TestConfigCheck_ChecksPathAndSettingsByTheTree(t *testing.T) {
 	const warning = "Pulumi.home.yaml:33: warning: gitops.path: kubernetes/clusters/home is no folder of this checkout; "
 	code, _, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, valid, code)
-	assert.Equal(t, warning+"make it there, unless Flux syncs from another repository\n", problems)
+	assert.Equal(t, warning+"make it there, unless the cluster is applied from another repository\n", problems)
 
 	write(t, file, "clusters/home/web.yaml", "kind: ConfigMap\n")
 	write(t, file, "slipway-settings.yaml", "SIZE: {quantity: true, default: 1Gi}\n")

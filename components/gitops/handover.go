@@ -4,7 +4,6 @@ package gitops
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/helm"
+	"github.com/slipway-platform/slipway/components/internal/settings"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/flux/handover"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -22,6 +22,10 @@ import (
 
 // typeGitOpsHandover is part of the state: a rename needs Aliases.
 const typeGitOpsHandover = "slipway:gitops:GitOpsHandover"
+
+// Settings are values of the cluster that manifests of the GitOps tree can substitute, by UPPER_SNAKE name. They must not contain
+// secrets, because they are stored in a ConfigMap.
+type Settings = settings.Settings
 
 // GitOpsHandoverArgs are the arguments of a GitOpsHandover.
 type GitOpsHandoverArgs struct {
@@ -89,23 +93,25 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		return nil, err
 	}
 	// The first object, before which a Flux of somebody else is refused.
-	settings, err := newSettings(ctx, name+"-settings", args.Settings, args.Child(h, ours))
+	// Flux applies a changed setting at once, not at the next interval of each Kustomization.
+	watched := pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")}
+	values, err := settings.New(ctx, name+"-settings", args.Settings, cluster.FluxNamespace, watched, args.Child(h, ours))
 	if err != nil {
 		return nil, err
 	}
-	after := args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings}))
+	after := args.Child(h, pulumi.DependsOn([]pulumi.Resource{values}))
 	service := args.GitOps.Operator.Service()
 	own, err := cluster.ChartValues(nil).MergedInto(service.Values)
 	if err != nil {
 		return nil, err
 	}
-	values, err := service.UserValues.MergedInto(service.Values)
+	all, err := service.UserValues.MergedInto(service.Values)
 	if err != nil {
 		return nil, err
 	}
 	var given pulumi.MapInput // nil without values
-	if len(values) > 0 {
-		given = pulumi.ToMap(values)
+	if len(all) > 0 {
+		given = pulumi.ToMap(all)
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
 		Values: given,
@@ -117,7 +123,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
-	first := append(operator.Leaves(), settings)
+	first := append(operator.Leaves(), values)
 	return newInstance(ctx, name+"-instance", args, args.Child(h, pulumi.DependsOn(first)), ours)
 }
 
@@ -178,10 +184,7 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	if a.VMs != nil {
 		triggers = append(triggers, a.VMs)
 	}
-	for _, setting := range slices.Sorted(maps.Keys(a.Settings)) {
-		triggers = append(triggers, pulumi.String(setting+"="+a.Settings[setting]))
-	}
-	return triggers
+	return append(triggers, a.Settings.Triggers()...)
 }
 
 // options describes the options of Flux that are not the defaults; "" if all are.
@@ -202,7 +205,7 @@ func (a *GitOpsHandoverArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass GitOpsHandoverArgs")
 	}
-	problems := []error{a.InCluster.Validate(), a.Steps.Validate(), a.Settings.validate()}
+	problems := []error{a.InCluster.Validate(), a.Steps.Validate(), a.Settings.Validate()}
 	if a.GitOps.Source().URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
 	}

@@ -26,9 +26,10 @@ type SecretsFoundationArgs struct {
 	component.InCluster
 	component.Steps // required with a provider
 
-	Namespace *v1.Namespace // Flux's, of NewNamespace; required
+	Namespace *v1.Namespace // the engine's; Flux's is of NewNamespace; required
 
 	Flux      *Flux      // what Flux needs before it starts; nil means nothing
+	ArgoCD    *ArgoCD    // what Argo CD needs before it starts; nil means nothing
 	Providers []Provider // providers of secrets; optional
 
 	Services []pulumi.Resource                 // what the providers' pods need, such as the cluster's DNS; optional
@@ -80,6 +81,15 @@ func NewSecretsFoundation(
 	s.leaves = append(s.leaves, args.Namespace)
 	if args.Flux != nil {
 		if err := s.provideFlux(ctx, name, args.Namespace.Metadata.Name().Elem(), args.Flux, children); err != nil {
+			return nil, err
+		}
+	}
+	if args.ArgoCD != nil {
+		children := args.Child(s)
+		if args.ArgoCD.Before != nil {
+			children = pulumi.Composite(children, args.ArgoCD.Before)
+		}
+		if err := s.provideArgoCD(ctx, name, args.Namespace.Metadata.Name().Elem(), args.ArgoCD, children); err != nil {
 			return nil, err
 		}
 	}
@@ -147,6 +157,9 @@ func (a *SecretsFoundationArgs) validate() error {
 	}
 	if a.Flux != nil && a.Flux.incomplete() {
 		problems = append(problems, errors.New("flux: is incomplete; pass the cluster's section gitops and the secrets of its access"))
+	}
+	if a.ArgoCD != nil && a.ArgoCD.incomplete() {
+		problems = append(problems, errors.New("argoCD: is incomplete; pass the cluster's section gitops and the secrets of its access"))
 	}
 	for _, provider := range a.Providers {
 		problems = append(problems, provider.validate())

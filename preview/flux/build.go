@@ -1,5 +1,5 @@
 // Package flux builds the tree below kubernetes/ as Flux does for a cluster: kustomizations, layer by layer, and the substitution of the
-// cluster settings. It asks no cluster.
+// cluster settings. Applications of Argo CD are layers, too, whose plugin replaces the same settings. It asks no cluster.
 package flux
 
 import (
@@ -30,15 +30,17 @@ const (
 	KustomizeGroup = "kustomize.toolkit.fluxcd.io"
 	HelmGroup      = "helm.toolkit.fluxcd.io"
 	SourceGroup    = "source.toolkit.fluxcd.io"
+	argoCDGroup    = "argoproj.io"
 )
 
-// Layer is what one Kustomization of Flux applies.
+// Layer is what one Kustomization of Flux applies, or one Application of Argo CD.
 type Layer struct {
 	Name         string // of the Kustomization
 	Folder       string
 	Declaration  Object // the Kustomization; empty for the root, which the product declares
 	Objects      []Object
 	substitution map[string]string
+	asWritten    bool // nothing is replaced
 }
 
 // Object is an object of the tree, after substitution.
@@ -91,7 +93,11 @@ func List(object map[string]any, fields ...string) (items []map[string]any) {
 // default is an error.
 func Build(files filesys.FileSystem, folder string, settings map[string]string) ([]Layer, error) {
 	b := builder{files: files, settings: settings, done: map[string]bool{}}
-	b.layer(Layer{Name: cluster.FluxSync, Folder: Clean(folder), substitution: settings})
+	root := cluster.FluxSync
+	if settings["SOURCE_URL"] != "" { // of Argo CD
+		root = cluster.ArgoCDRoot
+	}
+	b.layer(Layer{Name: root, Folder: Clean(folder), substitution: settings})
 	return b.layers, errors.Join(b.problems...)
 }
 
@@ -119,7 +125,7 @@ func (b *builder) layer(layer Layer) {
 		return
 	}
 	for _, one := range built.Resources() {
-		object, err := substitute(one, layer.substitution)
+		object, err := substitute(one, layer.substitution, layer.asWritten)
 		if err != nil {
 			b.found(layer, "%s %s: %w", one.GetKind(), one.GetName(), err)
 			continue
@@ -128,9 +134,37 @@ func (b *builder) layer(layer Layer) {
 	}
 	b.layers = append(b.layers, layer)
 	for _, object := range layer.Objects {
-		if object.Is(KustomizeGroup, "Kustomization") {
+		switch {
+		case object.Is(KustomizeGroup, "Kustomization"):
 			b.follow(layer, object)
+		case object.Is(argoCDGroup, "Application"):
+			b.followApplication(object)
 		}
+	}
+}
+
+// followApplication builds what an Application applies from this repository. Without the plugin, nothing is replaced.
+func (b *builder) followApplication(object Object) {
+	sources := object.List("spec", "sources")
+	if source, found, _ := unstructured.NestedMap(object.Object, "spec", "source"); found {
+		sources = append(sources, source)
+	}
+	for i, source := range sources {
+		folder, _ := source["path"].(string)
+		if source["repoURL"] != b.settings["SOURCE_URL"] || folder == "" {
+			continue // a chart, or a folder of another repository
+		}
+		name, layer := object.GetName(), Layer{Folder: Clean(folder), Declaration: object}
+		if i > 0 {
+			name += fmt.Sprintf(" %d", i+1)
+		}
+		if plugin, _ := source["plugin"].(map[string]any); plugin["name"] == cluster.ArgoCDPlugin {
+			layer.substitution = b.settings
+		} else {
+			layer.asWritten = true
+		}
+		layer.Name = name
+		b.layer(layer)
 	}
 }
 
@@ -225,13 +259,13 @@ func manifests(files filesys.FileSystem, folder string) (names []string, err err
 var variableName = regexp.MustCompile(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
 // substitute replaces the variables of an object, as Flux does in strict mode.
-func substitute(one *resource.Resource, values map[string]string) (Object, error) {
+func substitute(one *resource.Resource, values map[string]string, asWritten bool) (Object, error) {
 	text, err := one.AsYAML()
 	if err != nil {
 		return Object{}, err
 	}
 	const key = KustomizeGroup + "/substitute"
-	if one.GetLabels()[key] != "disabled" && one.GetAnnotations()[key] != "disabled" {
+	if !asWritten && one.GetLabels()[key] != "disabled" && one.GetAnnotations()[key] != "disabled" {
 		replaced, err := envsubst.Eval(string(text), func(name string) (string, bool) {
 			value, defined := values[name]
 			return value, defined && variableName.MatchString(name)

@@ -18,15 +18,15 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	info, err := fs.Stat(repository, folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		remedy := "make it there, unless Flux syncs from another repository"
+		remedy := "make it there, unless the cluster is applied from another repository"
 		if meant := cluster.Suggest(path.Base(folder), folders(repository, path.Dir(folder))); meant != "" {
-			remedy = "if Flux syncs from this repository, did you mean " + path.Join(path.Dir(folder), meant) + "?"
+			remedy = "if the cluster is applied from this repository, did you mean " + path.Join(path.Dir(folder), meant) + "?"
 		}
 		return cluster.Problems{cluster.NewProblem(key, remedy, "%s is no folder of this checkout", folder)}, nil, nil
 	case err != nil:
 		return nil, nil, err
 	case !info.IsDir():
-		return nil, cluster.Problems{cluster.NewProblem(key, "write "+path.Dir(folder), "%s is a file, and Flux reads a folder", folder)}, nil
+		return nil, cluster.Problems{cluster.NewProblem(key, "write "+path.Dir(folder), "%s is a file, and a folder is applied", folder)}, nil
 	}
 	reader, settings := newReader(repository), stack.Settings()
 	unread := reader.all(folder, settings) // possibly for a setting in a path
@@ -39,7 +39,12 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	}
 	if !slices.ContainsFunc(reader.declared, declared.applies) {
 		return nil, cluster.Problems{cluster.NewProblem(key, "put a manifest there, or write the folder that has some",
-			"%s declares nothing, and Flux fails on a folder without manifests", folder)}, nil
+			"%s declares nothing, and a folder without manifests fails", folder)}, nil
+	}
+	if stack.GitOps.ByArgoCD() {
+		advice = slices.Concat(reader.checkNeeds(stack), reader.checkPlainSecrets(), reader.checkKustomizations(), reader.checkApprover(stack),
+			reader.checkOfFlux(), reader.checkLiteral(settings))
+		return advice, nil, reader.variables(settings)
 	}
 	advice = slices.Concat(reader.checkNeeds(stack), reader.checkTenants(stack), reader.checkPlainSecrets(), reader.checkStorage(stack),
 		reader.checkLayers(), reader.checkKustomizations(), reader.checkApprover(stack), reader.checkLiteral(settings))

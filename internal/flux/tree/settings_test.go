@@ -205,11 +205,11 @@ func TestCheckStack_LeavesANameAloneThatAManifestUses(t *testing.T) {
 func TestCheckStack_ChecksThePathAsFarAsTheCheckoutHasIt(t *testing.T) {
 	for folder, want := range map[string][2]string{
 		"./kubernetes/clusters/infra": {},
-		"kubernetes/clusters/infar": {"gitops.path: kubernetes/clusters/infar is no folder of this checkout; if Flux syncs from this " +
+		"kubernetes/clusters/infar": {"gitops.path: kubernetes/clusters/infar is no folder of this checkout; if the cluster is applied from this " +
 			"repository, did you mean kubernetes/clusters/infra?"},
-		"clusters/home": {"gitops.path: clusters/home is no folder of this checkout; make it there, unless Flux syncs from another repository"},
-		"kubernetes/clusters/infra/object.yaml": {1: "gitops.path: kubernetes/clusters/infra/object.yaml is a file, and Flux reads a " +
-			"folder; write kubernetes/clusters/infra"},
+		"clusters/home": {"gitops.path: clusters/home is no folder of this checkout; make it there, unless the cluster is applied from another repository"},
+		"kubernetes/clusters/infra/object.yaml": {1: "gitops.path: kubernetes/clusters/infra/object.yaml is a file, and a folder is " +
+			"applied; write kubernetes/clusters/infra"},
 	} {
 		stack := given(t, nil, func(c *cluster.Cluster) { c.GitOps.Path = folder })
 		advice, problems, err := CheckStack(withTree(t, "kind: ConfigMap\n"), stack)
@@ -230,7 +230,7 @@ func TestCheckStack_RefusesAFolderThatDeclaresNothing(t *testing.T) {
 		manifests[folder+"/"+file] = &fstest.MapFile{Data: []byte(text)}
 		_, problems, err := CheckStack(manifests, given(t, nil, func(c *cluster.Cluster) { c.GitOps.Path = folder }))
 		require.NoError(t, err)
-		assert.EqualError(t, problems, "gitops.path: "+folder+" declares nothing, and Flux fails on a folder without manifests; "+
+		assert.EqualError(t, problems, "gitops.path: "+folder+" declares nothing, and a folder without manifests fails; "+
 			"put a manifest there, or write the folder that has some", file)
 	}
 	for _, text := range []string{"resources: [https://example.com/a.yaml]\n", "configMapGenerator: [{name: a, literals: [a=b]}]\n"} {

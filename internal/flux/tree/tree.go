@@ -167,7 +167,9 @@ type object struct {
 		Install        struct {
 			CRDs string `yaml:"crds"`
 		}
-		ServiceAccountName string `yaml:"serviceAccountName"`
+		ServiceAccountName string    `yaml:"serviceAccountName"`
+		Source             yaml.Node // of an Application of Argo CD; of another form in some kinds
+		Sources            yaml.Node
 		PostBuild          struct {
 			Substitute     map[string]string
 			SubstituteFrom []struct{ Name string } `yaml:"substituteFrom"`
@@ -205,11 +207,13 @@ func (m marks) unsubstituted() bool {
 	return m.Labels[key] == "disabled" || m.Annotations[key] == "disabled"
 }
 
-// layer is the Kustomization of Flux that applies a manifest, as far as it replaces variables.
+// layer is the Kustomization of Flux, or the Application of Argo CD, that applies a manifest, as far as it replaces variables.
 type layer struct {
 	name    string // "" for that of the handover, which has the settings
 	nothing bool   // is replaced: without spec.postBuild
 	without bool   // the settings, but with others
+
+	application bool
 }
 
 func (o object) layer() layer {
@@ -225,6 +229,8 @@ func (o object) layer() layer {
 func (r *reader) follow(name string, object object, settings map[string]string) error {
 	var folders []string
 	switch group, _, _ := strings.Cut(object.APIVersion, "/"); {
+	case group == argoCDGroup && object.Kind == "Application":
+		folders = object.applicationFolders(settings)
 	case object.Kind != "Kustomization" && object.Kind != "Component":
 	case group == layerGroup && object.Spec.Path != "" && object.Spec.SourceRef.Name == cluster.FluxSync:
 		folders = append(folders, object.Spec.Path)
@@ -238,9 +244,13 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 			}
 		}
 	}
-	if above := r.layer; strings.HasPrefix(object.APIVersion, "kustomize.toolkit.fluxcd.io/") {
+	above := r.layer
+	defer func() { r.layer = above }()
+	switch group, _, _ := strings.Cut(object.APIVersion, "/"); group {
+	case layerGroup:
 		r.layer = object.layer()
-		defer func() { r.layer = above }()
+	case argoCDGroup:
+		r.layer = object.applicationLayer()
 	}
 	for _, folder := range folders {
 		at := clean(expand(folder, settings))

@@ -85,8 +85,12 @@ func follows(key string) string {
 func (r *reader) checkLiteral(settings map[string]string) (advice cluster.Problems) {
 	for _, use := range r.literal {
 		if settings[use.Key] != "" {
-			advice = append(advice, cluster.NewProblem("gitops.path", "if the setting is meant, give it postBuild.substituteFrom",
-				"%s:%d: ${%s} stays as it is: the Kustomization %s replaces nothing", use.File, use.Line, use.Key, use.layer.name))
+			kind, remedy := "Kustomization", "postBuild.substituteFrom"
+			if use.layer.application {
+				kind, remedy = "Application", "spec.source.plugin.name: "+cluster.ArgoCDPlugin
+			}
+			advice = append(advice, cluster.NewProblem("gitops.path", "if the setting is meant, give it "+remedy,
+				"%s:%d: ${%s} stays as it is: the %s %s replaces nothing", use.File, use.Line, use.Key, kind, use.layer.name))
 		}
 	}
 	return advice

@@ -1,0 +1,59 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+const argoCDGroup = "argoproj.io"
+
+// applicationSource is a source of an Application of Argo CD.
+type applicationSource struct {
+	RepoURL string `yaml:"repoURL"`
+	Path    string
+	Plugin  struct{ Name string }
+}
+
+// applicationSources returns the sources of an Application. What has another form is left to Argo CD.
+func (o object) applicationSources() (sources []applicationSource) {
+	if o.Spec.Sources.Decode(&sources) != nil {
+		sources = nil
+	}
+	var one applicationSource
+	if o.Spec.Source.Kind == yaml.MappingNode && o.Spec.Source.Decode(&one) == nil {
+		sources = append(sources, one)
+	}
+	return sources
+}
+
+// applicationFolders returns the folders of this repository that an Application applies.
+func (o object) applicationFolders(settings map[string]string) (folders []string) {
+	for _, source := range o.applicationSources() {
+		if source.Path != "" && expand(source.RepoURL, settings) == settings["SOURCE_URL"] {
+			folders = append(folders, source.Path)
+		}
+	}
+	return folders
+}
+
+// applicationLayer tells whether an Application has its settings replaced: its source names the plugin for that.
+func (o object) applicationLayer() layer {
+	replaced := slices.ContainsFunc(o.applicationSources(), func(s applicationSource) bool { return s.Plugin.Name == cluster.ArgoCDPlugin })
+	return layer{name: o.Metadata.Name, nothing: !replaced, application: true}
+}
+
+// checkOfFlux returns advice about objects of Flux in a tree that Argo CD applies: nothing acts on them.
+func (r *reader) checkOfFlux() cluster.Problems {
+	var findings cluster.Findings
+	for _, d := range r.declared {
+		if strings.HasSuffix(d.group(), ".toolkit.fluxcd.io") {
+			findings.Found("gitops.path", "write an Application for what it applies, as docs/argocd.md shows",
+				"%s declares the %s %s of Flux, and gitops.engine is argocd, so that nothing acts on it", d.file, d.Kind, d.Metadata.Name)
+		}
+	}
+	return findings.All()
+}
