@@ -241,7 +241,7 @@ func (c *Cluster) checkArgoCD(findings *Findings) {
 	}
 	if g.ArgoCD.HighAvailability && len(c.PodMachines()) < 3 {
 		findings.Found("gitops.argocd.highAvailability", "remove it, or declare three machines that take pods",
-			"needs a node for each of three Redis, and %d machines take pods", len(c.PodMachines()))
+			"needs three nodes that take pods, one for each Redis, and this cluster has %d", len(c.PodMachines()))
 	}
 	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, firstPart(g.URL)) {
 		findings.Found("gitops.githubApp.owner", "write installationId in its place",

@@ -1,7 +1,8 @@
 # Prints the manifests of this folder with the values of the cluster settings: the plugin cluster-settings of Argo CD runs it in bash. Each
 # file of $SETTINGS_DIR is a setting. It replaces what Flux's postBuild.substituteFrom replaces: ${NAME}, ${NAME:=default},
-# ${NAME:-default}, and $${NAME}, which stays as ${NAME}. A name without a value is an error, and so is another form of an expression. What
-# Flux would not remove with its manifest, by the annotation kustomize.toolkit.fluxcd.io/prune: disabled, Argo CD does not remove either.
+# ${NAME:-default}, and $$, which becomes $, so that $${NAME} stays as ${NAME}. A name without a value is an error, and so is another form
+# of an expression. What Flux would not remove with its manifest, by the annotation kustomize.toolkit.fluxcd.io/prune: disabled, Argo CD
+# does not remove either.
 set -euo pipefail
 
 manifests() {
@@ -44,7 +45,7 @@ sub replaced {
 
 for my $document (split(/^(?=---)/m, <STDIN>)) {
   if ($document !~ m{^\s+["\x27]?kustomize\.toolkit\.fluxcd\.io/substitute["\x27]?:\s*["\x27]?disabled}m) {
-    $document =~ s/(\$\$)\{|\$\{([^{}]*)\}/defined $1 ? "\${" : replaced($2)/ge;
+    $document =~ s/(\$\$)|\$\{([^{}]*)\}/defined $1 ? "\$" : replaced($2)/ge;
   }
   if ($document !~ m{^\s+argocd\.argoproj\.io/sync-options:}m) {
     $document =~ s{^([ ]*)annotations:\n(?=(?:\1[ ]+.*\n)*?\1[ ]+kustomize\.toolkit\.fluxcd\.io/prune:[ ]*["\x27]?disabled)}

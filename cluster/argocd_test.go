@@ -1,0 +1,171 @@
+package cluster
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/envsubst"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// rendered runs the plugin's script in a folder with manifests, as its container does.
+func rendered(t *testing.T, settings, manifests map[string]string) (string, error) {
+	t.Helper()
+	at := t.TempDir()
+	write := func(folder string, files map[string]string) string {
+		for name, text := range files {
+			file := filepath.Join(at, folder, name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		}
+		return filepath.Join(at, folder)
+	}
+	// A kustomize that shows how it was called.
+	programs := write("bin", map[string]string{"kustomize": "#!/bin/sh\necho \"# kustomize $*\"\ncat *.yaml\n"})
+	require.NoError(t, os.Chmod(filepath.Join(programs, "kustomize"), 0o700)) //nolint:gosec // a program
+	run := exec.Command("bash", "-c", substitution)
+	run.Dir = write("manifests", manifests)
+	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), "PATH="+programs+":"+os.Getenv("PATH"))
+	var out, problems bytes.Buffer
+	run.Stdout, run.Stderr = &out, &problems
+	if err := run.Run(); err != nil {
+		return "", &exec.Error{Name: strings.TrimSpace(problems.String()), Err: err}
+	}
+	return out.String(), nil
+}
+
+func TestArgoCDPlugin_ReplacesWhatFluxReplaces(t *testing.T) {
+	settings := map[string]string{
+		"POD_CIDR": "10.244.0.0/16", "EMPTY": "", "LB_POOL_BLOCKS": `[{"start":"10.25.11.100","stop":"10.25.11.150"}]`, "A_1": "x y",
+		"LIKE": "${POD_CIDR}",
+	}
+	for _, text := range []string{
+		"${POD_CIDR}", "a/${A_1}/b ${A_1}", "${NONE:=own-ca}", "${NONE:-own-ca}", "${EMPTY:=e}", "[${EMPTY}]", "${LB_POOL_BLOCKS}",
+		"$POD_CIDR", "$$POD_CIDR", "$", "100%", "${POD_CIDR:=other}", "${NONE:=a b/c:d}", "${NONE:=}", "${LIKE}", "$${POD_CIDR}", "$${NONE:=a}",
+	} {
+		want, err := envsubst.Eval(text, func(name string) (string, bool) {
+			value, defined := settings[name]
+			return value, defined
+		})
+		require.NoError(t, err, text)
+		got, err := rendered(t, settings, map[string]string{"one.yaml": "value: " + text + "\n"})
+		require.NoError(t, err, text)
+		assert.Equal(t, "---\nvalue: "+want+"\n\n", got, text)
+	}
+}
+
+func TestArgoCDPlugin_NamesWhatItCannotReplace(t *testing.T) {
+	for text, want := range map[string]string{
+		"${NONE}":          "${NONE} is not a setting of this cluster; add it to gitops.settings of the stack file, or write $${NONE}",
+		"${NONE/a/b}":      "${NONE/a/b} is not a form that is replaced; write ${NAME}, ${NAME:=default} or $${NAME}",
+		"${../etc/passwd}": "${../etc/passwd} is not a form that is replaced; write ${NAME}, ${NAME:=default} or $${NAME}",
+	} {
+		_, err := rendered(t, nil, map[string]string{"one.yaml": "value: " + text + "\n", "two.yaml": "a: b\n"})
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestArgoCDPlugin_BuildsAKustomizationAndOtherwiseTakesEveryManifest(t *testing.T) {
+	got, err := rendered(t, nil, map[string]string{"kustomization.yaml": "kind: Kustomization\n", "not/a.yaml": "a: b\n"})
+	require.NoError(t, err)
+	assert.Equal(t, "# kustomize build .\nkind: Kustomization\n", got)
+	got, err = rendered(t, nil, map[string]string{"b.yml": "b: 1", "a.yaml": "a: 1\n", "below/c.yaml": "c: 1\n", "README.md": "${NONE}"})
+	require.NoError(t, err)
+	assert.Equal(t, "---\na: 1\n\n---\nb: 1\n---\nc: 1\n\n", got)
+}
+
+func TestArgoCDPlugin_KeepsWhatIsMarkedForFlux(t *testing.T) {
+	got, err := rendered(t, map[string]string{"A": "1"}, map[string]string{"one.yaml": `metadata:
+  annotations:
+    kustomize.toolkit.fluxcd.io/substitute: disabled
+script: ${HOME}
+---
+metadata:
+  annotations:
+    before: "${A}"
+    kustomize.toolkit.fluxcd.io/prune: disabled
+---
+metadata:
+  annotations:
+    other: ""
+  labels:
+    kustomize.toolkit.fluxcd.io/prune: disabled
+`})
+	require.NoError(t, err)
+	assert.Contains(t, got, "script: ${HOME}\n", "a manifest that is not substituted")
+	assert.Contains(t, got, `  annotations:
+    argocd.argoproj.io/sync-options: Prune=false,Delete=false
+    before: "1"
+    kustomize.toolkit.fluxcd.io/prune: disabled
+`)
+	assert.Equal(t, 1, strings.Count(got, "sync-options"), "a label cannot have such a value")
+}
+
+// argoCD returns a cluster that is handed over to Argo CD.
+func argoCD(change func(*Cluster)) *Cluster {
+	c := New("infra")
+	c.GitOps.Engine, c.GitOps.URL = EngineArgoCD, "https://git.home.arpa:8443/platform/slipway.git"
+	if change != nil {
+		change(c)
+	}
+	return c
+}
+
+func valuesOf(t *testing.T, c *Cluster) map[string]any {
+	t.Helper()
+	service := c.ArgoCDService()
+	values, err := service.UserValues.MergedInto(service.Values)
+	require.NoError(t, err)
+	return values
+}
+
+func TestArgoCD_IsConfiguredForTheHandover(t *testing.T) {
+	values := valuesOf(t, argoCD(nil))
+	cm, _ := ValueAt(values, "configs.cm").(map[string]any)
+	assert.Equal(t, "annotation", cm["application.resourceTrackingMethod"], "an object that Helm made is adopted by it")
+	assert.Equal(t, "60s", cm["timeout.reconciliation"], "gitops.interval")
+	params, _ := ValueAt(values, "configs.params").(map[string]any)
+	assert.Equal(t, map[string]any{"controller.diff.server.side": true, "controller.resource.health.persist": true}, params)
+	assert.Equal(t, false, ValueAt(values, "dex.enabled"))
+	assert.Nil(t, ValueAt(values, "redis-ha"))
+	container, _ := ValueAt(values, "repoServer.extraContainers").([]any)
+	require.Len(t, container, 1)
+	assert.Contains(t, container[0].(map[string]any)["volumeMounts"], map[string]any{"name": "cluster-settings", "mountPath": "/settings"})
+}
+
+func TestArgoCD_RestartsTheRepoServerForAChangedSetting(t *testing.T) {
+	before := valuesOf(t, argoCD(nil))
+	after := valuesOf(t, argoCD(func(c *Cluster) { c.GitOps.Settings = map[string]string{"DOMAIN": "home.example.com"} }))
+	read := func(values map[string]any) any {
+		annotations, _ := ValueAt(values, "repoServer.podAnnotations").(map[string]any)
+		return annotations[AnnotationReads]
+	}
+	assert.NotEmpty(t, read(before))
+	assert.Equal(t, read(before), read(valuesOf(t, argoCD(nil))))
+	assert.NotEqual(t, read(before), read(after))
+}
+
+func TestArgoCD_TrustsTheHostOfItsRepository(t *testing.T) {
+	values := valuesOf(t, argoCD(func(c *Cluster) { c.GitOps.CA, c.GitOps.KnownHosts = "PEM", "HOSTS" }))
+	assert.Equal(t, map[string]any{"git.home.arpa": "PEM"}, ValueAt(values, "configs.tls.certificates"), "by name, without a port")
+	assert.Equal(t, "HOSTS", ValueAt(values, "configs.ssh.extraHosts"))
+}
+
+func TestArgoCD_RunsTwiceWhatServesRequestsWithHighAvailability(t *testing.T) {
+	values := valuesOf(t, argoCD(func(c *Cluster) { c.GitOps.ArgoCD.HighAvailability = true }))
+	assert.Equal(t, true, ValueAt(values, "redis-ha.enabled"))
+	for _, part := range []string{"server", "applicationSet", "repoServer"} {
+		assert.EqualValues(t, 2, ValueAt(values, part+".replicas"), part)
+	}
+}
+
+func TestArgoCD_LeavesToTheUserWhatIsOffByDefault(t *testing.T) {
+	values := valuesOf(t, argoCD(func(c *Cluster) { c.GitOps.ArgoCD.Values = ChartValues(`{"dex":{"enabled":true}}`) }))
+	assert.Equal(t, true, ValueAt(values, "dex.enabled"))
+	assert.Equal(t, false, ValueAt(values, "notifications.enabled"))
+}
