@@ -66,11 +66,16 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	for file in go.mod older.mod; do go -C lab/tools/proxmoxve test -modfile $$file . || exit 1; done
 	go -C lab/tools/kube test -vet=off . # vet would read all of Kubernetes
-	$(LAB_TESTS) -tags e2e -timeout 75m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos)'
+	$(LAB_TESTS) -tags e2e -timeout 75m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos|ArgoCD)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestGitOps'
+
+.PHONY: argocd
+argocd: tools ## Argo CD: handover, settings, what is stuck, credentials, from one engine to the other, in a lab
+	$(LAB) tools argo-cd argo-cd-chart redis helm kustomize
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestArgoCD'
 
 .PHONY: clusters
 clusters: tools ## Three clusters beside each other, in a lab

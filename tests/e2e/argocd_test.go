@@ -1,0 +1,272 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestArgoCD_TakesOverWhatFluxWould brings a cluster up to Argo CD, with the tree for it, and changes everything that the handover must
+// notice: settings, commits, credentials. What is stuck is named. Then the cluster goes from Argo CD to Flux and back, and no workload
+// notices.
+func TestArgoCD_TakesOverWhatFluxWould(t *testing.T) {
+	t.Parallel()
+	l := labOfArgoCD(t)
+	for _, part := range []struct {
+		name string
+		test func(*lab)
+	}{
+		{"a cluster comes up to Argo CD", argoCDComesUp},
+		{"a changed setting is in every manifest when the run ends", argoCDSettings},
+		{"a commit is applied, and what it removes is removed", argoCDCommits},
+		{"what does not come up is named", argoCDNames},
+		{"refused credentials are named, and new ones tried", argoCDCredentials},
+		{"Argo CD goes, Flux comes, and what runs stays", argoCDToFlux},
+		{"Flux goes, Argo CD comes, and what runs stays", fluxToArgoCD},
+		{"everything that Argo CD has applied goes with it", argoCDDeletes},
+	} {
+		l.part(part.name, part.test)
+	}
+	unprotectAndDestroy(l)
+}
+
+// labOfArgoCD starts a lab of one node, whose folder has Applications.
+func labOfArgoCD(t *testing.T) *lab {
+	t.Helper()
+	l := labOfShape(t, "argocd", func(s settings) {
+		oneNode(s)
+		delete(s, "slipway:secrets")
+		s.set("gitops", map[string]any{"engine": "argocd", "timeout": "8m"})
+		s["slipway:gitops"].(map[string]any)["settings"] = map[string]any{"DOMAIN": "infra.home.arpa", "KEYS": "git"}
+	})
+	return l
+}
+
+// argoCDTree writes the cluster's folder: the Applications of the areas, and one of a workload.
+func (l *lab) argoCDTree(more ...string) {
+	l.t.Helper()
+	folder := filepath.Join(l.project, "kubernetes", "clusters", "infra")
+	write := func(name, text string) {
+		require.NoError(l.t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	write("kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - ../../argocd\n  - podinfo\n")
+	require.NoError(l.t, os.MkdirAll(filepath.Join(folder, "podinfo"), 0o700))
+	write("podinfo/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - podinfo.yaml\n"+
+		"components:\n  - ../../../argocd/application\n")
+	write("podinfo/podinfo.yaml", `apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: podinfo
+  annotations:
+    argocd.argoproj.io/sync-wave: "4"
+spec:
+  source:
+    path: kubernetes/apps/podinfo
+`+strings.Join(more, ""))
+}
+
+func argoCDComesUp(l *lab) {
+	l.argoCDTree()
+	l.commit("argocd", nil)
+	comesUp(l)
+	l.appliedByArgoCD()
+	t := l.t
+	require.Equal(t, `[{"start":"10.25.11.100","stop":"10.25.11.150"}]`, l.field("ciliumloadbalancerippool/infra", "{.spec.blocks}"),
+		"settings are replaced")
+	require.Equal(t, "podinfo.infra.home.arpa", l.field("httproute/podinfo --namespace=podinfo", "{.spec.hostnames[0]}"))
+	require.Empty(t, l.kubectl("get", "namespaces", "--field-selector=metadata.name=flux-system", "--output=name"), "nothing of Flux is there")
+	state := l.secret("pulumi", "stack", "export", "--stack", "infra", "--show-secrets")
+	admin := l.decoded("infra", "argocd", "argocd-initial-admin-secret", "password")
+	require.NotEmpty(t, admin)
+	require.NotContains(t, state, admin, "the password that Argo CD makes stays in the cluster")
+}
+
+// applications returns a line for each Application: its name, its sync and health, and its revision.
+func (l *lab) applications() (lines []string) {
+	l.t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Status   struct {
+				Sync   struct{ Status, Revision string }
+				Health struct{ Status string }
+			}
+		}
+	}
+	require.NoError(l.t, json.Unmarshal([]byte(l.kubectl("get", "--namespace=argocd", "applications", "--output=json")), &list))
+	for _, one := range list.Items {
+		lines = append(lines, strings.Join([]string{one.Metadata.Name, one.Status.Sync.Status, one.Status.Health.Status, one.Status.Sync.Revision}, " "))
+	}
+	return lines
+}
+
+// appliedByArgoCD fails unless every Application is synced and healthy at the commit of the project, which the stack's output names.
+func (l *lab) appliedByArgoCD() {
+	l.t.Helper()
+	all := l.applications()
+	require.Greater(l.t, len(all), 8)
+	for _, one := range all {
+		require.Regexp(l.t, `^\S+ Synced Healthy `+l.head()+`$`, one)
+	}
+	require.Equal(l.t, "refs/heads/main@sha1:"+l.head(), l.output("gitRevision"))
+}
+
+// lookNow makes Argo CD look at the repository at once.
+func (l *lab) lookNow() {
+	l.t.Helper()
+	l.kubectl("annotate", "--namespace=argocd", "--overwrite", "application/root", "argocd.argoproj.io/refresh=normal")
+}
+
+func argoCDSettings(l *lab) {
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		s["slipway:gitops"].(map[string]any)["settings"] = map[string]any{"DOMAIN": "home.example.com", "KEYS": "git"}
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(l.t, "podinfo.home.example.com", l.field("httproute/podinfo --namespace=podinfo", "{.spec.hostnames[0]}"))
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+}
+
+func argoCDCommits(l *lab) {
+	config := filepath.Join(l.project, "kubernetes", "clusters", "infra", "podinfo", "config.yaml")
+	kustomization := filepath.Join(filepath.Dir(config), "kustomization.yaml")
+	before, err := os.ReadFile(kustomization)
+	require.NoError(l.t, err)
+	require.NoError(l.t, os.WriteFile(config, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: committed, namespace: argocd}\ndata: {cluster: \"${CLUSTER_NAME}\"}\n"), 0o600))
+	require.NoError(l.t, os.WriteFile(kustomization, []byte(strings.Replace(string(before), "  - podinfo.yaml\n", "  - podinfo.yaml\n  - config.yaml\n", 1)), 0o600))
+	l.commit("a ConfigMap", nil)
+	l.lookNow()
+	exists := func() bool {
+		return l.kubectl("get", "--namespace=argocd", "configmaps", "--field-selector=metadata.name=committed", "--output=jsonpath={.items[*].data.cluster}") == "infra"
+	}
+	l.eventually("Argo CD applies a commit", exists)
+	require.NoError(l.t, os.WriteFile(kustomization, before, 0o600))
+	l.commit("no ConfigMap", nil)
+	l.lookNow()
+	l.eventually("Argo CD removes what is not in the repository any more", func() bool { return !exists() })
+}
+
+// argoCDNames makes one thing after the other fail, and puts it right by a commit or a changed image.
+func argoCDNames(l *lab) {
+	t := l.t
+	run := 0
+	fails := func(pattern string) { // a changed setting makes the run wait for Argo CD
+		run++
+		editStackFile(t, l.stackFile("infra"), func(s settings) {
+			gitops := s["slipway:gitops"].(map[string]any)
+			gitops["settings"].(map[string]any)["RUN"], gitops["timeout"] = strings.Repeat("x", run), "75s"
+		})
+		l.fails(pattern)
+	}
+	app := filepath.Join(l.project, "kubernetes", "apps", "podinfo", "deployment.yaml")
+	text, err := os.ReadFile(app)
+	require.NoError(t, err)
+	broken := func(message, was, is string) {
+		require.Contains(t, string(text), was)
+		require.NoError(t, os.WriteFile(app, []byte(strings.Replace(string(text), was, is, 1)), 0o600))
+		l.commit(message, nil)
+	}
+
+	broken("no such field", "apiVersion: apps/v1\n", "apiVersion: apps/v1\n- nonsense\n")
+	fails(`Application argocd/podinfo: .*kustomize build`)
+	broken("no such setting", "${CLUSTER_NAME}", "${NO_SUCH_SETTING}")
+	fails(`Application argocd/podinfo: .*\$\{NO_SUCH_SETTING\} is not a setting of this cluster`)
+	broken("refused", "name: podinfo\n", "name: Podinfo_\n")
+	fails(`Application argocd/podinfo: .*Podinfo_.*(Invalid value|invalid)`)
+	l.must("fault", "image-pull", "podinfo:6.9.1")
+	broken("no such image", "podinfo:6.9.0", "podinfo:6.9.1")
+	fails(`Application argocd/podinfo: .*Deployment podinfo/podinfo.*podinfo:6\.9\.1`)
+	l.must("fault", "--off", "image-pull", "podinfo:6.9.1")
+	hook := "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: before\n  annotations:\n    argocd.argoproj.io/hook: PreSync\n" +
+		"spec:\n  backoffLimit: 0\n  template:\n    spec:\n      restartPolicy: Never\n      securityContext: {runAsNonRoot: true, runAsUser: 100, " +
+		"seccompProfile: {type: RuntimeDefault}}\n      containers:\n        - name: before\n          image: ghcr.io/stefanprodan/podinfo:6.9.0\n" +
+		"          command: [sh, -c, exit 3]\n          securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}\n---\n"
+	broken("a hook that fails", "apiVersion: apps/v1\n", hook+"apiVersion: apps/v1\n")
+	fails(`Application argocd/podinfo: .*before`)
+	broken("as before", "", "")
+	l.timeout("8m")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.appliedByArgoCD()
+}
+
+func argoCDCredentials(l *lab) {
+	l.setSecret("infra", "gitPassword", "not "+l.password())
+	l.timeout("60s")
+	l.fails(`Application argocd/root: .*(authentication required|401|[Aa]uth)`)
+	l.setSecret("infra", "gitPassword", l.password())
+	l.timeout("8m")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.appliedByArgoCD()
+}
+
+// runsOn returns the identities of what the tree has brought, and of its pods.
+func (l *lab) runsOn() string {
+	l.t.Helper()
+	return l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + " " + l.field("gateway/gateway --namespace=gateway", "{.metadata.uid}") + " " +
+		l.kubectl("get", "--namespace=podinfo", "deployments,services,pods,httproutes", "--output=jsonpath={.items[*].metadata.uid}")
+}
+
+// engine declares what hands over, with the folder of that engine.
+func (l *lab) engineIs(engine string, enabled bool) {
+	l.t.Helper()
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		s.set("gitops", map[string]any{"engine": engine, "enabled": enabled})
+	})
+}
+
+func argoCDToFlux(l *lab) {
+	t := l.t
+	before := l.runsOn()
+	l.engineIs("flux", true)
+	l.fails(`Argo CD.*(gitops\.enabled: false|enabled)`)
+	require.Equal(t, before, l.runsOn(), "a refusal changes nothing")
+	l.engineIs("argocd", false)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, before, l.runsOn())
+	require.Empty(t, l.kubectl("get", "namespaces", "--field-selector=metadata.name=argocd", "--output=name"), "Argo CD is gone")
+	runGit(t, "-C", l.project, "rm", "-r", "--quiet", "kubernetes/clusters/infra/kustomization.yaml", "kubernetes/clusters/infra/podinfo")
+	l.smallFluxTree()
+	l.commit("flux", nil)
+	l.engineIs("flux", true)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, before, l.runsOn(), "Flux has adopted what Argo CD had applied")
+}
+
+// smallFluxTree writes the cluster's folder for Flux: the same areas and the same workload.
+func (l *lab) smallFluxTree() {
+	l.t.Helper()
+	folder := filepath.Join(l.project, "kubernetes", "clusters", "infra")
+	kustomization := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n"
+	require.NoError(l.t, os.WriteFile(filepath.Join(folder, "infrastructure", "kustomization.yaml"),
+		[]byte(kustomization+"  - ../../../infrastructure/networking\n  - ../../../infrastructure/security\n"), 0o600))
+}
+
+func fluxToArgoCD(l *lab) {
+	t := l.t
+	before := l.runsOn()
+	l.engineIs("argocd", true)
+	l.fails(`Flux.*(gitops\.enabled: false|enabled)`)
+	l.engineIs("flux", false)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.argoCDTree()
+	l.commit("argocd again", nil)
+	l.engineIs("argocd", true)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, before, l.runsOn(), "Argo CD has adopted what Flux had applied")
+	l.appliedByArgoCD()
+}
+
+func argoCDDeletes(l *lab) {
+	t := l.t
+	editStackFile(t, l.stackFile("infra"), func(s settings) { s.set("gitops", map[string]any{"deletionPolicy": "delete"}) })
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.enable(false)
+	require.Empty(t, l.kubectl("get", "namespaces", "--field-selector=metadata.name=podinfo", "--output=name"))
+	require.Empty(t, l.kubectl("get", "ciliumloadbalancerippools", "--output=name"))
+	require.NotEmpty(t, l.kubectl("get", "--namespace=cert-manager", "certificates", "--output=name"), "what may not be removed with its manifest")
+}
