@@ -9,26 +9,6 @@ import (
 	"github.com/slipway-platform/slipway/stacks/steps"
 )
 
-// engine hands a cluster over to GitOps.
-type engine interface {
-	// refuseForeign returns an option for a resource, before whose creation an engine of somebody else is refused.
-	refuseForeign() (pulumi.ResourceOption, error)
-	// makeNamespace makes the engine's namespace, with the option of refuseForeign.
-	makeNamespace(before pulumi.ResourceOption) (*v1.Namespace, error)
-	// prepare adds to the secrets foundation what must exist before the engine starts.
-	prepare(*secrets.SecretsFoundationArgs)
-	// handOver installs the engine, which has applied the repository at the end.
-	handOver() (*handover, error)
-}
-
-// handover is a cluster that an engine has taken over.
-type handover struct {
-	awaited
-
-	report   pulumi.StringOutput // the probe's, one line of JSON
-	revision pulumi.StringOutput // of the repository, that the engine has applied
-}
-
 // flux hands the cluster over to Flux.
 type flux struct {
 	*chain

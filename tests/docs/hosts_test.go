@@ -30,7 +30,7 @@ func downloads(t *testing.T) map[string]string {
 		add(stack.Talos.Factory)
 		add(stack.Cilium.Repository)
 		add("oci://" + stack.GitOps.Flux.Registry)
-		for _, release := range stack.Releases() {
+		for _, release := range append(stack.Releases(), stack.ArgoCDService()) {
 			if release.Repository != "" {
 				add(release.Repository)
 			} else {
