@@ -208,10 +208,10 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 }
 
 // OnDemand is the list of the tools that are built when somebody names them. A lab uses those that are built.
-var OnDemand = []Tool{
+var OnDemand = append([]Tool{
 	minor(kubernetesBefore), minor(kubernetesAfter),
 	talosSystem(machined("1.12.6"), kubernetesBefore), talosSystem(rebuilt(machined("1.12.6"), "1.12.7"), kubernetesBefore),
-}
+}, argoCDTools...)
 
 const (
 	kubernetesPlugin = "github.com/pulumi/pulumi-kubernetes/provider/v4"
