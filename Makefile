@@ -44,6 +44,11 @@ lab-clean: $(LAB) ## End that lab and remove its folder
 tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 20 minutes on two cores)
 	$(LAB) tools
 
+# Argo CD, which a lab runs behind its pods if it is built.
+.PHONY: argo-cd
+argo-cd: $(LAB)
+	$(LAB) tools argo-cd argo-cd-chart helm kustomize redis
+
 # The lab's Kubernetes in other minor versions: a lab runs each part of a cluster with the program of its minor version, if that is built.
 .PHONY: kube-1.35 kube-1.37
 kube-1.35 kube-1.37: $(LAB)

@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/getter"
 	helmregistry "helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
 
@@ -54,6 +55,21 @@ func TestHelmRepository_ServesAnIndexThatHelmReads(t *testing.T) {
 	defer r.Body.Close()
 	_, err = loader.LoadArchive(r.Body)
 	require.NoError(t, err)
+}
+
+func TestUnbuilt_HelmPrintsTheCommandThatBuildsTheChart(t *testing.T) {
+	h, err := Unbuilt("argo-cd", "10.8.0", "lab tools argo-cd-chart helm")
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	providers := getter.Providers{{Schemes: []string{"http"}, New: getter.NewHTTPGetter}}
+	url, err := repo.FindChartInRepoURL(server.URL, "argo-cd", "10.8.0", "", "", "", providers)
+	require.NoError(t, err)
+	require.Equal(t, server.URL+"/argo-cd-is-not-built/lab+tools+argo-cd-chart+helm.tgz", url)
+	get, err := getter.NewHTTPGetter()
+	require.NoError(t, err)
+	_, err = get.Get(url)
+	require.ErrorContains(t, err, "/argo-cd-is-not-built/lab+tools+argo-cd-chart+helm.tgz : 404 Not Found")
 }
 
 func TestOCI_HelmPullsTheChartThatWasPushed(t *testing.T) {

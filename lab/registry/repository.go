@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/provenance"
 	"helm.sh/helm/v3/pkg/repo"
@@ -34,6 +36,22 @@ func HelmRepository(archives ...string) (http.Handler, error) {
 		}
 		files["/"+name] = path
 	}
+	return serve(index, files)
+}
+
+// Unbuilt serves a chart repository that names one chart and does not have it, because the lab's user has not built it. What Helm prints
+// then is the address of the archive, which therefore contains the command that builds it.
+func Unbuilt(chart, version, command string) (http.Handler, error) {
+	index := repo.NewIndexFile()
+	name := chart + "-is-not-built/" + strings.ReplaceAll(command, " ", "+") + ".tgz"
+	if err := index.MustAdd(&helmchart.Metadata{APIVersion: helmchart.APIVersionV2, Name: chart, Version: version}, name, "", ""); err != nil {
+		return nil, fmt.Errorf("chart repository: %s: %w", chart, err)
+	}
+	return serve(index, nil)
+}
+
+// serve serves an index, and files by their paths.
+func serve(index *repo.IndexFile, files map[string]string) (http.Handler, error) {
 	index.SortEntries()
 	content, err := yaml.Marshal(index)
 	if err != nil {

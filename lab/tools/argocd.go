@@ -20,7 +20,11 @@ var argoCDTools = []Tool{
 		LDFlags: []string{
 			"-s", "-w", "-X", argoCD + "/common.version=" + argoCDVersion, "-X", argoCD + "/common.buildDate=2026-01-01T00:00:00Z",
 		},
-		CPU: 6 * time.Minute,
+		Data: []Copy{
+			{Module: argoCD, From: "hack/git-verify-wrapper.sh", To: "git-verify-wrapper.sh", Executable: true},
+			{Module: argoCD, From: "hack/gpg-wrapper.sh", To: "gpg-wrapper.sh", Executable: true},
+		},
+		CPU: 7*time.Minute + 30*time.Second,
 	},
 	{
 		Name: "argo-cd-chart", Version: "10.8.0", Module: argoHelm, ModuleVersion: "v0.0.0-20260904222229-3bbb4305eea9",

@@ -157,7 +157,11 @@ func copyAll(ctx context.Context, dir, to string, t Tool, copies []Copy) error {
 				return err
 			}
 		}
-		if err := copyTree(filepath.Join(from, c.From), filepath.Join(to, c.To)); err != nil {
+		mode := os.FileMode(0o644)
+		if c.Executable {
+			mode = 0o755
+		}
+		if err := copyTree(filepath.Join(from, c.From), filepath.Join(to, c.To), mode); err != nil {
 			return fmt.Errorf("%s of module %s: %w", c.From, c.Module, err)
 		}
 	}
@@ -165,7 +169,7 @@ func copyAll(ctx context.Context, dir, to string, t Tool, copies []Copy) error {
 }
 
 // copyTree copies a file or a folder. The copies are writable, unlike the files of the module cache.
-func copyTree(from, to string) error {
+func copyTree(from, to string, mode os.FileMode) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -179,7 +183,7 @@ func copyTree(from, to string) error {
 		case d.IsDir():
 			return os.MkdirAll(target, 0o755)
 		case d.Type().IsRegular():
-			return copyFile(path, target)
+			return errors.Join(copyFile(path, target), os.Chmod(target, mode))
 		}
 		return fmt.Errorf("%s: neither file nor folder", path)
 	})

@@ -52,6 +52,9 @@ func TestSmoke_ProgramsSayTheirDeclaredVersion(t *testing.T) {
 		{"kube", "", []string{"kube-scheduler", "--version"}, "Kubernetes v"},
 		{"kube", "kubectl", []string{"version", "--client"}, "Client Version: v"},
 		{"talosctl", "", []string{"version", "--client", "--short"}, "Talos v"},
+		{"argo-cd", "", []string{"version", "--client", "--short"}, "argocd: v"},
+		{"helm", "", []string{"version", "--short"}, "v"},
+		{"kustomize", "", []string{"version"}, "v"},
 	} {
 		t.Run(c.tool+" "+strings.Join(c.args, " "), func(t *testing.T) {
 			path := program(t, c.tool)
@@ -148,6 +151,8 @@ func TestSmoke_DataFilesAreThere(t *testing.T) {
 		"cloudnative-pg-crds":  {"cnpg-1.30.0.yaml"},
 		"rook":                 {"crds.yaml", "chart/Chart.yaml", "library/Chart.yaml", "csi-operator/Chart.yaml"},
 		"ceph-csi":             {"crd.yaml", "chart/Chart.yaml"},
+		"argo-cd":              {"git-verify-wrapper.sh", "gpg-wrapper.sh"},
+		"argo-cd-chart":        {"chart/Chart.yaml"},
 
 		"victoriametrics-operator-crds": {"crd.descriptionless.yaml"},
 	} {

@@ -68,6 +68,9 @@ type Copy struct {
 	Module string // module path; its version is the one in the folder's go.mod, or the Overlay's
 	From   string // file or folder inside the module
 	To     string // destination file or folder, relative
+
+	// Executable marks files that are run. Modules do not keep that.
+	Executable bool `json:",omitempty"`
 }
 
 // Overlay copies a module's sources to the folder To of the build, for modules that cannot or need not be built as they

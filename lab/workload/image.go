@@ -1,10 +1,12 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,12 +24,19 @@ import (
 // their pod. Users, capabilities and limits are not modelled.
 type Image struct {
 	Files      map[string]string // files and folders of the image, by path in it
-	Entrypoint []string          // the command of containers that give none; nil if the lab does not know it
-	// Names lets its containers find Services and the lab's servers by name, as they are when a container starts. The address of a Service is
-	// that of a ready endpoint, whose port must be the same.
+	Entrypoint []string          // before the arguments of containers without a command; nil if the lab does not know it
+	Env        map[string]string // its variables, which those of a container override
+	WorkDir    string            // its working directory; "" means /
+	// Names lets its containers find Services and the lab's servers by name. The address of a Service is that of a ready endpoint, whose port
+	// must be the same.
 	Names bool
 	// Unknown are arguments of newer images, up to their =, which the lab's programs do not know. They are left out.
 	Unknown []string
+	// Other is text in commands, and what stands there instead, because this machine's programs are older than the image's.
+	Other map[string]string
+	// Build is the command that builds the image's programs, if the lab lacks them: its containers do not start, and name it. "" means that
+	// the lab has them.
+	Build string
 }
 
 // machineFolders are the computer's folders that programs need, as far as they exist: their libraries and the kernel's.
@@ -35,6 +44,10 @@ var machineFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/proc
 
 // start runs the container's command.
 func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Instance, error) {
+	if m.Build != "" {
+		return nil, fmt.Errorf("the lab runs the real programs of image %s, and they are not built; build them, and start the lab again: %s",
+			c.Spec.Image, m.Build)
+	}
 	if c.Network == "" {
 		return nil, fmt.Errorf("container %s: its pod has no network namespace", c.Spec.Name)
 	}
@@ -42,7 +55,7 @@ func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Inst
 	if len(entrypoint) == 0 {
 		entrypoint = m.Entrypoint
 	}
-	if len(entrypoint) == 0 {
+	if len(c.Spec.Command) == 0 && m.Entrypoint == nil || len(entrypoint)+len(c.Spec.Args) == 0 {
 		return nil, fmt.Errorf("container %s: no command, and the lab does not know the image's", c.Spec.Name)
 	}
 	env, err := Environment(ctx, c)
@@ -79,9 +92,13 @@ func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Inst
 // command returns the words of a command that the lab's program knows, with the values of their variables.
 func (m Image) command(words []string, env map[string]string) (command []string) {
 	for _, word := range words {
-		if name, _, _ := strings.Cut(word, "="); !slices.Contains(m.Unknown, name) {
-			command = append(command, Expand(word, env))
+		if name, _, _ := strings.Cut(word, "="); slices.Contains(m.Unknown, name) {
+			continue
 		}
+		for old, other := range m.Other {
+			word = strings.ReplaceAll(word, old, other)
+		}
+		command = append(command, Expand(word, env))
 	}
 	return command
 }
@@ -96,21 +113,9 @@ func (m Image) Container(ctx context.Context, c Container, env map[string]string
 	}
 	account := filepath.Dir(tokenPath(c))
 	hosts := filepath.Join(c.Dir, "hosts")
-	names := PodHosts(c)
-	if m.Names {
-		services, err := ServiceNames(ctx, c)
-		if err != nil {
-			return process.Spec{}, err
-		}
-		servers, err := os.ReadFile("/etc/hosts")
-		if err != nil {
-			return process.Spec{}, err
-		}
-		names = slices.Concat(names, services, servers)
-	}
 	if err := errors.Join(
 		os.WriteFile(filepath.Join(account, "namespace"), []byte(c.Pod.Namespace), 0o600),
-		os.WriteFile(hosts, names, 0o600),
+		m.writeHosts(ctx, c, hosts),
 	); err != nil {
 		return process.Spec{}, err
 	}
@@ -121,26 +126,83 @@ func (m Image) Container(ctx context.Context, c Container, env map[string]string
 			mounts[folder] = folder
 		}
 	}
+	volumes, err := mountedVolumes(ctx, c, account)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	maps.Copy(mounts, volumes)
+	root, dir := filepath.Join(c.Dir, "root", c.Spec.Name), cmp.Or(c.Spec.WorkingDir, m.WorkDir)
+	if err := errors.Join(makeRoot(root, mounts, volumes), os.MkdirAll(filepath.Join(root, dir), 0o755)); err != nil {
+		return process.Spec{}, err
+	}
+	for _, defaults := range []map[string]string{m.Env, {"PATH": "/usr/bin:/bin", "HOME": "/", "HOSTNAME": c.Pod.Name}} {
+		for name, value := range defaults {
+			if _, set := env[name]; !set {
+				env[name] = value
+			}
+		}
+	}
+	return process.Spec{
+		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: variables(env), Dir: c.Dir,
+		Log: c.LogPath, Root: root, WorkDir: dir, Mounts: mounts, Network: c.Network,
+	}, nil
+}
+
+// writeHosts writes the hosts file of a container, and again when names change, until ctx ends.
+func (m Image) writeHosts(ctx context.Context, c Container, path string) error {
+	if !m.Names {
+		return os.WriteFile(path, PodHosts(c), 0o600)
+	}
+	return keepHosts(ctx, c, path, func() ([]byte, error) {
+		services, err := ServiceNames(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		servers, err := os.ReadFile("/etc/hosts")
+		return slices.Concat(PodHosts(c), services, servers), err
+	})
+}
+
+// mountedVolumes returns the folders and files with the volumes of a container, by the path at which it sees them. account is the folder of
+// its service account.
+func mountedVolumes(ctx context.Context, c Container, account string) (map[string]string, error) {
+	folders := map[string]string{} // by volume
+	mounts := map[string]string{}
 	for _, mount := range c.Spec.VolumeMounts {
 		if mount.MountPath == accountFolder {
 			mounts[accountFolder] = account
 			continue
 		}
-		folder, err := MountedVolume(ctx, c, mount, volumeInterval)
-		if err != nil {
-			return process.Spec{}, err
+		if folders[mount.Name] == "" {
+			var err error
+			if folders[mount.Name], err = MountedVolume(ctx, c, mount, volumeInterval); err != nil {
+				return nil, err
+			}
 		}
-		mounts[mount.MountPath] = folder
+		within, err := subPath(folders[mount.Name], mount)
+		if err != nil {
+			return nil, fmt.Errorf("container %s: %w", c.Spec.Name, err)
+		}
+		mounts[mount.MountPath] = within
 	}
-	root := filepath.Join(c.Dir, "root", c.Spec.Name)
-	if err := errors.Join(makeRoot(root, mounts), os.MkdirAll(filepath.Join(root, c.Spec.WorkingDir), 0o755)); err != nil {
-		return process.Spec{}, err
+	return mounts, nil
+}
+
+// subPath returns the part of a volume that a mount names. A folder that is missing is made, as a kubelet does.
+func subPath(folder string, mount corev1.VolumeMount) (string, error) {
+	switch {
+	case mount.SubPathExpr != "":
+		return "", fmt.Errorf("mount %s: subPathExpr is not modelled by the lab", mount.MountPath)
+	case mount.SubPath == "":
+		return folder, nil
+	case !filepath.IsLocal(mount.SubPath):
+		return "", fmt.Errorf("mount %s: subPath %q leaves the volume", mount.MountPath, mount.SubPath)
 	}
-	maps.Copy(env, map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/", "HOSTNAME": c.Pod.Name})
-	return process.Spec{
-		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: variables(env), Dir: c.Dir,
-		Log: c.LogPath, Root: root, WorkDir: c.Spec.WorkingDir, Mounts: mounts, Network: c.Network,
-	}, nil
+	path := filepath.Join(folder, mount.SubPath)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return path, os.MkdirAll(path, 0o755)
+	}
+	return filepath.EvalSymlinks(path) // the file of this moment: it stays, as in a real pod
 }
 
 // PodHosts is the hosts file of a pod: itself and its host aliases.
@@ -177,30 +239,47 @@ func MountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount, i
 	return folder, nil
 }
 
-// makeRoot makes the folder that a container sees as /, with everything on which something is mounted.
-func makeRoot(root string, mounts map[string]string) error {
+// makeRoot makes the folder that a container sees as /, with everything on which something is mounted. What is mounted below a volume is made
+// in the volume, as a container runtime does.
+func makeRoot(root string, mounts, volumes map[string]string) error {
 	for _, folder := range []string{"tmp", "var/run", "etc"} {
 		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
 			return err
 		}
 	}
 	for where, what := range mounts {
-		info, err := os.Stat(what)
-		if err != nil {
-			return err
-		}
-		point := filepath.Join(root, where)
-		if info.IsDir() {
-			err = os.MkdirAll(point, 0o755)
-		} else if err = os.MkdirAll(filepath.Dir(point), 0o755); err == nil {
-			var f *os.File
-			if f, err = os.OpenFile(point, os.O_CREATE|os.O_RDONLY, 0o644); err == nil {
-				err = f.Close()
+		points := []string{filepath.Join(root, where)}
+		if above := filepath.Dir(where); above != where {
+			for ; above != "/" && mounts[above] == ""; above = filepath.Dir(above) {
+			}
+			if volume := volumes[above]; volume != "" {
+				points = append(points, filepath.Join(volume, strings.TrimPrefix(where, above)))
 			}
 		}
-		if err != nil {
-			return err
+		for _, point := range points {
+			if err := makePoint(point, what); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// makePoint makes a file or a folder on which another one can be mounted.
+func makePoint(point, what string) error {
+	info, err := os.Stat(what)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.MkdirAll(point, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(point), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(point, os.O_CREATE|os.O_RDONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }

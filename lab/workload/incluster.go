@@ -38,25 +38,33 @@ func inCluster(ctx context.Context, c Container, env map[string]string) (mounts 
 		return nil, err
 	}
 	hosts := filepath.Join(c.Dir, "hosts")
-	last, err := ServiceNames(ctx, c)
-	if err != nil {
+	if err := keepHosts(ctx, c, hosts, func() ([]byte, error) { return ServiceNames(ctx, c) }); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(hosts, last, 0o600); err != nil {
-		return nil, err
+	return map[string]string{accountFolder: folder, "/etc/hosts": hosts}, nil
+}
+
+// keepHosts writes a hosts file, and again when its names change, until ctx ends.
+func keepHosts(ctx context.Context, c Container, path string, names func() ([]byte, error)) error {
+	last, err := names()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, last, 0o600); err != nil {
+		return err
 	}
 	go Repeat(ctx, c, hostsInterval, func() error {
-		now, err := ServiceNames(ctx, c)
+		now, err := names()
 		if err != nil || bytes.Equal(now, last) {
 			return nil // while the API server does not answer, the names stay
 		}
-		if err := os.WriteFile(hosts, now, 0o600); err != nil { // the same file, which is mounted
+		if err := os.WriteFile(path, now, 0o600); err != nil { // the same file, which is mounted
 			return err
 		}
 		last = now
 		return nil
 	})
-	return map[string]string{accountFolder: folder, "/etc/hosts": hosts}, nil
+	return nil
 }
 
 // apiServer adds the variables with the address of the API server.

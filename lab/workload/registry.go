@@ -94,7 +94,8 @@ type Registry struct {
 	// Behaviours are additional simulated programs, by last element of the image's name, or by that and the container's name: those run
 	// in init containers and jobs, too.
 	Behaviours map[string]Behaviour
-	// Images are images whose containers run as in reality, by the last element of the image's name. Their pods have a network namespace.
+	// Images are images whose containers run as in reality, by the last element of the image's name, or by more of its last elements, e.g.
+	// "library/redis". Their pods have a network namespace.
 	Images map[string]Image
 	// Listens are the images whose simulated program listens on its pod's address, by last element of the image's name.
 	Listens []string
@@ -105,7 +106,7 @@ type Registry struct {
 // Find returns the behaviour of a container.
 func (r Registry) Find(c Container) Behaviour {
 	name := base(c.Repository())
-	if m, ok := r.Images[name]; ok {
+	if m, ok := r.image(c.Spec.Image); ok {
 		return func(ctx context.Context, c Container) (*Instance, error) { return m.start(ctx, r.Env, c) }
 	}
 	if b, ok := r.Behaviours[name+"/"+c.Spec.Name]; ok {
@@ -128,6 +129,17 @@ func (r Registry) Find(c Container) Behaviour {
 	return quiet
 }
 
+// image returns what the lab knows of an image.
+func (r Registry) image(of string) (Image, bool) {
+	whole := "/" + repository(of)
+	for name, m := range r.Images {
+		if strings.HasSuffix(whole, "/"+name) {
+			return m, true
+		}
+	}
+	return Image{}, false
+}
+
 // Listening tells whether a program in the pod listens on the pod's address, as every real program does.
 func (r Registry) Listening(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.Containers {
@@ -142,7 +154,7 @@ func (r Registry) Listening(pod *corev1.Pod) bool {
 // Isolated tells whether the pod has a network namespace of its own.
 func (r Registry) Isolated(pod *corev1.Pod) bool {
 	return !pod.Spec.HostNetwork && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-		_, is := r.Images[base(repository(c.Image))]
+		_, is := r.image(c.Image)
 		return is
 	})
 }

@@ -106,7 +106,8 @@ func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string
 		return err
 	}
 	round := 0
-	if err := writeVolume(folder, round, last); err != nil {
+	mode := volumeMode(v)
+	if err := writeVolume(folder, round, last, mode); err != nil {
 		return err
 	}
 	go Repeat(ctx, c, interval, func() error {
@@ -115,7 +116,7 @@ func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string
 			return nil // while the API server does not answer, the files stay
 		}
 		round++
-		if err := writeVolume(folder, round, now); err != nil {
+		if err := writeVolume(folder, round, now, mode); err != nil {
 			return fmt.Errorf("volume %s not written: %w", v.Name, err)
 		}
 		last = now
@@ -124,9 +125,26 @@ func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string
 	return nil
 }
 
+// volumeMode is the mode of a volume's files. Of the mode that the volume gives them, only the owner's right to execute is modelled.
+func volumeMode(v corev1.Volume) os.FileMode {
+	var given *int32
+	switch {
+	case v.Secret != nil:
+		given = v.Secret.DefaultMode
+	case v.ConfigMap != nil:
+		given = v.ConfigMap.DefaultMode
+	case v.Projected != nil:
+		given = v.Projected.DefaultMode
+	}
+	if given != nil && *given&0o100 != 0 {
+		return 0o700
+	}
+	return 0o600
+}
+
 // writeVolume replaces all files of a folder at once, as a kubelet does: each is a link into ..data, which is a link to a folder of this
 // round. Programs watch for the change of that link.
-func writeVolume(folder string, round int, files map[string][]byte) error {
+func writeVolume(folder string, round int, files map[string][]byte, mode os.FileMode) error {
 	const current = "..data"
 	name := "..round-" + strconv.Itoa(round)
 	if err := os.MkdirAll(filepath.Join(folder, name), 0o755); err != nil {
@@ -136,7 +154,7 @@ func writeVolume(folder string, round int, files map[string][]byte) error {
 		if !filepath.IsLocal(path) || filepath.Dir(path) != "." {
 			return fmt.Errorf("volume file %q: the lab writes no folders in volumes", path)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name, path), files[path], 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name, path), files[path], mode); err != nil {
 			return err
 		}
 	}

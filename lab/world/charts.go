@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/registry/charts"
 	"github.com/slipway-platform/slipway/lab/registry/manifests"
 	"github.com/slipway-platform/slipway/lab/tools"
+	"github.com/slipway-platform/slipway/lab/workload/argocd"
 )
 
 // Hosts of charts, and the repositories on the one that is an OCI registry.
@@ -22,7 +23,8 @@ const (
 
 	connectHost         = "1password.github.io" // below /connect-helm-charts
 	externalSecretsHost = "charts.external-secrets.io"
-	sealedSecretsHost   = "bitnami.github.io" // below /sealed-secrets
+	sealedSecretsHost   = "bitnami.github.io"  // below /sealed-secrets
+	argoHost            = "argoproj.github.io" // below /argo-helm
 
 	// The host of the charts of Kubernetes' own projects, each below /PROJECT.
 	sigsHost          = "kubernetes-sigs.github.io"
@@ -46,7 +48,12 @@ func (w *World) coreHosts() ([]host, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts = append(hosts, host{name: ociHost, port: "443", what: "OCI registry", handler: oci},
+	argo, err := w.argoRepository()
+	if err != nil {
+		return nil, err
+	}
+	hosts = append(hosts, host{name: argoHost, port: "443", what: "Argo CD chart repository", handler: http.StripPrefix("/argo-helm", argo)},
+		host{name: ociHost, port: "443", what: "OCI registry", handler: oci},
 		host{name: sigsHost, port: "443", what: "chart repositories of descheduler and external-dns", handler: sigs})
 	releases, err := w.releaseManifests()
 	if err != nil {
@@ -132,6 +139,23 @@ func (w *World) ociRegistry() (http.Handler, error) {
 		}
 	}
 	return registry.OCI(archives)
+}
+
+// argoRepository serves the chart of Argo CD, or tells how to build it.
+func (w *World) argoRepository() (http.Handler, error) {
+	const name = "argo-cd-chart"
+	tool, err := tools.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	if w.Tools.Data[name] == "" {
+		return registry.Unbuilt("argo-cd", tool.Version, argocd.Build)
+	}
+	archive, err := charts.ArgoCD(w.Home.Dir, filepath.Join(w.Tools.Data[name], "chart"))
+	if err != nil {
+		return nil, err
+	}
+	return registry.HelmRepository(archive)
 }
 
 // sigsRepositories serves the charts of Kubernetes' own projects that the tree uses.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/argocd"
 	"github.com/slipway-platform/slipway/lab/workload/services"
 )
 
@@ -41,6 +42,7 @@ func (w *World) workloads() workload.Registry {
 		},
 		Listens: []string{"cert-manager-webhook", "connect-api", "connect-sync", "external-secrets", "sealed-secrets-controller"},
 	}
+	maps.Copy(r.Images, argocd.Images(w.Tools.Programs, w.Tools.Data["argo-cd"], w.Home.CA()))
 	maps.Copy(r.Behaviours, w.rook.Behaviours(w.Tools.Programs["csi-provisioner"], env))
 	for _, name := range programs {
 		p := workload.Program{Path: w.Tools.Programs[name]}

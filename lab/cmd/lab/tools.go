@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,8 +91,8 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 		return world.Tools{}, err
 	}
 	t := world.Tools{Programs: built, Data: map[string]string{}}
-	for _, tool := range tools.Table {
-		if len(tool.Data) == 0 {
+	for _, tool := range slices.Concat(tools.Table, tools.OnDemand) {
+		if len(tool.Data) == 0 || built[tool.Name] == "" {
 			continue
 		}
 		if t.Data[tool.Name], err = tools.DataDir(ctx, cache, tool.Name); err != nil {

@@ -51,6 +51,17 @@ func ExternalSecrets(dir, source, version, program string) (string, error) {
 	return chartutil.Save(chart, dir)
 }
 
+// ArgoCD packages Argo CD's own chart from the folder source into dir. It leaves out the chart's optional dependency redis-ha, whose archive
+// the sources lack: with redis-ha.enabled, there is no Redis.
+func ArgoCD(dir, source string) (string, error) {
+	chart, err := loader.LoadDir(source)
+	if err != nil {
+		return "", fmt.Errorf("chart argo-cd: %w", err)
+	}
+	chart.Metadata.Dependencies, chart.Lock = nil, nil
+	return chartutil.Save(chart, dir)
+}
+
 // Own packages a project's own chart from the folder source into dir, with the version of its release; "" means that the sources have it.
 func Own(dir, source, version string) (string, error) {
 	chart, err := loader.LoadDir(source)

@@ -152,6 +152,12 @@ func TestOwnCharts_AreTheProjects(t *testing.T) {
 	require.Equal(t, "2.9.0", chart.Metadata.Version)
 	require.Equal(t, "v0.20.4", chart.Metadata.AppVersion)
 	require.Empty(t, chart.Metadata.Dependencies, "Helm refuses a chart whose dependencies are missing")
+	archive, err = ArgoCD(t.TempDir(), source)
+	require.NoError(t, err)
+	chart, err = loader.Load(archive)
+	require.NoError(t, err)
+	require.Equal(t, "0.20.3", chart.Metadata.Version)
+	require.Empty(t, chart.Metadata.Dependencies)
 	for version, want := range map[string]string{"": "0.20.3", "0.21.0": "0.21.0"} {
 		archive, err = Own(t.TempDir(), source, version)
 		require.NoError(t, err)
