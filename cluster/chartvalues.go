@@ -141,16 +141,16 @@ func (c *Cluster) checkValues(findings *Findings) {
 	services := c.afterNetwork(c.allServices())
 	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })
 	for _, service := range services {
-		path := service.Key + ".values"
+		path, chart := service.Key+".values", service.chartName()
 		for _, key := range service.UserValues.Conflicts(service.Values) {
 			findings.Found(KeyPath(path, key), "remove it", OwnedValue)
 		}
 		if given, err := service.UserValues.Tree(); err == nil {
 			before := findings.Len()
-			CheckChartKeys(path, service.Name, service.Version, given, findings)
+			CheckChartKeys(path, chart, service.Version, given, findings)
 			if findings.Len() == before { // the chart says more
 				own, _ := ChartValues(nil).MergedInto(service.Values)
-				CheckPodValues(path, service.Name, service.Version, own, given, findings)
+				CheckPodValues(path, chart, service.Version, own, given, findings)
 			}
 			CheckNeeded(path, given, service.Needed, findings)
 		}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // mapping is a part of the values of a chart, under the keys of the chart.
@@ -37,6 +38,9 @@ func (s Service) source() (path, url string) {
 	}
 	return s.Key + ".repository", s.Repository
 }
+
+// chartName returns the chart's own name, which is the last part of a reference.
+func (s Service) chartName() string { return s.Chart[strings.LastIndex(s.Chart, "/")+1:] }
 
 // Sample is an object to submit to the API.
 type Sample struct {
