@@ -114,7 +114,7 @@ func (l *lab) appliedByArgoCD() {
 	for _, one := range all {
 		require.Regexp(l.t, `^\S+ Synced Healthy `+l.head()+`$`, one)
 	}
-	require.Equal(l.t, "refs/heads/main@sha1:"+l.head(), l.output("gitRevision"))
+	require.Equal(l.t, "refs/heads/main@sha1:"+l.head(), strings.TrimSpace(l.output("gitRevision")))
 }
 
 // lookNow makes Argo CD look at the repository at once.

@@ -176,3 +176,23 @@ func TestShapes_TheRootKustomizationDecryptsWithTheDeclaredKeyOfAge(t *testing.T
 		assert.Empty(t, reg.PlainPaths(encoded), reg.Name)
 	}
 }
+
+func TestShapes_NothingOfOneEngineIsRegisteredWithTheOther(t *testing.T) {
+	argoCD := upFile(t, fixtures.Write(t, "argocd", "infra"))
+	for _, reg := range argoCD.Resources() {
+		assert.NotContains(t, reg.Type, "fluxcd", reg.Name)
+		assert.NotEqual(t, "flux-system", reg.Input("metadata.namespace"), reg.Name)
+		assert.NotEqual(t, "flux-system", reg.Input("metadata.name"), reg.Name)
+		assert.NotEqual(t, "flux-operator", reg.Input("name"), reg.Name)
+	}
+	namespace, repository := argoCD.Resource(t, "secrets-argocd-namespace"), argoCD.Resource(t, "secrets-repository")
+	for _, first := range []mocks.Registration{namespace, repository} {
+		assert.Equal(t, []string{"secrets-argocd-foreign"}, first.BeforeCreate, "%s: another engine is refused before", first.Name)
+	}
+	assert.True(t, argoCD.After(argoCD.Resource(t, "gitops-root"), repository), "Argo CD has access when it starts")
+	flux := upFile(t, fixtures.Write(t, "minimal", "infra"))
+	for _, reg := range flux.Resources() {
+		assert.NotContains(t, reg.Name, "argocd")
+		assert.NotContains(t, reg.Type, "argoproj", reg.Name)
+	}
+}
