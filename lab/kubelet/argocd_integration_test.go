@@ -55,7 +55,7 @@ spec:
 
 // argoPlugin is a plugin as Slipway has one: Kustomize, and settings from the files of a ConfigMap.
 const argoPlugin = `set -eu -o pipefail
-kustomize build . | perl -pe 's{\$\{(\w+)\}}{open(my $f, "<", "$ENV{SETTINGS_DIR}/$1") ? do { local $/; <$f> } : $&}ge'
+kustomize build . | perl -pe 's{\$\{(\w+)\}}{do { if (open(my $f, "<", "$ENV{SETTINGS_DIR}/$1")) { local $/; <$f> } else { $& } }}ge'
 `
 
 func argoValues() map[string]any {

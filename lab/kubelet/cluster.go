@@ -153,11 +153,20 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	c.o.Workloads.Network = c.cilium.Find
 	if o.Addresses != nil { // otherwise nothing serves it
 		c.shared.Loopback = o.Loopback
+		if o.Namespaces != nil && o.Loopback.IsValid() {
+			c.shared.Services = &workload.ServiceAddresses{Range: serviceNet(o.Loopback)}
+		}
 	}
 	factory.Start(c.life.Done())
 	c.work.Go(func() { c.keepOperatorOut(c.life) })
 	c.work.Go(func() { c.cilium.ServeLoadBalancers(c.life, c.shared, o.Addresses) })
 	return c, nil
+}
+
+// serviceNet is the network of the addresses at which a cluster's Services are served: a part of what RFC 2544 reserves for tests of network
+// devices, by the cluster's loopback address.
+func serviceNet(loopback netip.Addr) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 19, loopback.As4()[2], 0}), 24)
 }
 
 // slim removes what the lab does not read. With a hundred nodes that is most of the memory.

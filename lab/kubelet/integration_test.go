@@ -100,7 +100,7 @@ func startPlaneAt(t *testing.T, p planeOptions) *real {
 	o := Options{Name: p.name, Dir: dir, Endpoint: cmp.Or(p.endpoint, r.plane.Server()), ControlPlane: r.plane, Latency: latency.Default(),
 		Faults: r.faults, Processes: r.table, Workloads: p.workloads}
 	if p.link != nil {
-		o.Addresses, o.Namespaces = p.link, p.link
+		o.Addresses, o.Namespaces, o.Loopback = p.link, p.link, p.loopback
 	}
 	r.Cluster, err = NewCluster(o)
 	require.NoError(t, err)

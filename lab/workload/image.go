@@ -27,8 +27,8 @@ type Image struct {
 	Entrypoint []string          // before the arguments of containers without a command; nil if the lab does not know it
 	Env        map[string]string // its variables, which those of a container override
 	WorkDir    string            // its working directory; "" means /
-	// Names lets its containers find Services and the lab's servers by name. The address of a Service is that of a ready endpoint, whose port
-	// must be the same.
+	// Names lets its containers find Services and the lab's servers by name. A Service of their namespace has an address of
+	// Cluster.Services; the address of another one is that of a ready endpoint, whose port must be the same.
 	Names bool
 	// Unknown are arguments of newer images, up to their =, which the lab's programs do not know. They are left out.
 	Unknown []string
@@ -154,7 +154,7 @@ func (m Image) writeHosts(ctx context.Context, c Container, path string) error {
 		return os.WriteFile(path, PodHosts(c), 0o600)
 	}
 	return keepHosts(ctx, c, path, func() ([]byte, error) {
-		services, err := ServiceNames(ctx, c)
+		services, err := serviceNames(ctx, c, c.Cluster.Services)
 		if err != nil {
 			return nil, err
 		}

@@ -77,7 +77,10 @@ func apiServer(c Container, env map[string]string) error {
 }
 
 // ServiceNames returns a hosts file with the names of all Services.
-func ServiceNames(ctx context.Context, c Container) ([]byte, error) {
+func ServiceNames(ctx context.Context, c Container) ([]byte, error) { return serviceNames(ctx, c, nil) }
+
+// serviceNames is ServiceNames with addresses for the Services of the container's own namespace.
+func serviceNames(ctx context.Context, c Container, own *ServiceAddresses) ([]byte, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	services, err := c.Cluster.Client.CoreV1().Services("").List(ctx, cached)
 	if err != nil {
@@ -105,6 +108,11 @@ func ServiceNames(ctx context.Context, c Container) ([]byte, error) {
 		if list := ready[s.Namespace+"/"+s.Name]; len(list) > 0 {
 			slices.Sort(list)
 			address = list[0]
+		}
+		if s.Namespace == c.Pod.Namespace && s.Spec.ClusterIP != corev1.ClusterIPNone {
+			if ip := own.Assign(s.Namespace, s.Name); ip.IsValid() {
+				address = ip.String()
+			}
 		}
 		full := s.Name + "." + s.Namespace
 		names := []string{full + ".svc.cluster.local", full + ".svc", full}

@@ -34,6 +34,8 @@ type Cluster struct {
 	PodStart  time.Duration // a container from created to ready
 	// Loopback is an address of this cluster only, at which Cilium's load balancers serve Services that programs know by name; zero: none.
 	Loopback netip.Addr
+	// Services are the addresses at which they serve Services for containers in network namespaces of their own; nil: none.
+	Services *ServiceAddresses
 	Nodes    func() []*corev1.Node
 	// PodAddresses returns the pods of a node, "namespace/name", by address; nil: not known.
 	PodAddresses func(node string) map[string]string

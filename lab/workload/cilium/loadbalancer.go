@@ -35,7 +35,7 @@ const MeshServer = "clustermesh-apiserver"
 // LoadBalancers are the load-balancer addresses of a cluster, as its agents announce and serve them: an announced address is on the lab's
 // link, and connections to a Service's TCP port there go to a ready pod. Without a ready pod they are refused; an address that is not
 // announced does not answer. Which node answers, source addresses, UDP, and the cluster-internal addresses of Services are not modelled,
-// but for the Services of source-controller, from which Flux fetches artifacts: see servicePort.
+// but for the Services of source-controller, from which Flux fetches artifacts: see servicePort, and for those in workload.ServiceAddresses.
 type LoadBalancers struct {
 	cluster   *workload.Cluster
 	cilium    *Cilium
@@ -69,6 +69,10 @@ func (n *Cilium) ServeLoadBalancers(ctx context.Context, c *workload.Cluster, ad
 	defer l.serve(nil)
 	for {
 		agents, faults := n.Changed(), c.Faults.Changed()
+		var named <-chan struct{}
+		if c.Services != nil {
+			named = c.Services.Changed()
+		}
 		if l.services.Synced() && l.endpoints.Synced() && l.l2.Synced() && l.bgp.Synced() && l.bgpConfig.Synced() {
 			l.serve(l.wanted())
 		}
@@ -80,6 +84,7 @@ func (n *Cilium) ServeLoadBalancers(ctx context.Context, c *workload.Cluster, ad
 			return
 		case <-agents:
 		case <-faults:
+		case <-named:
 		case <-l.services.Changed:
 		case <-l.endpoints.Changed:
 		case <-l.l2.Changed:
@@ -100,6 +105,9 @@ func (l *LoadBalancers) wanted() map[netip.Addr]map[uint16][]string {
 			}
 			out[own][workload.ServicePort(s.Namespace, s.Name)] = l.backends(s, s.Spec.Ports[0].Name)
 		}
+		if ip, is := l.cluster.Services.Assigned(s.Namespace, s.Name); is {
+			out[ip] = l.ports(s)
+		}
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !l.announced(s) || s.Name == MeshServer && l.meshGone() {
 			continue
 		}
@@ -111,11 +119,18 @@ func (l *LoadBalancers) wanted() map[netip.Addr]map[uint16][]string {
 			if out[ip] == nil {
 				out[ip] = map[uint16][]string{}
 			}
-			for _, port := range s.Spec.Ports {
-				if port.Protocol == corev1.ProtocolTCP || port.Protocol == "" {
-					out[ip][uint16(port.Port)] = l.backends(s, port.Name)
-				}
-			}
+			maps.Copy(out[ip], l.ports(s))
+		}
+	}
+	return out
+}
+
+// ports are the ready pods behind each TCP port of a Service.
+func (l *LoadBalancers) ports(s *corev1.Service) map[uint16][]string {
+	out := map[uint16][]string{}
+	for _, port := range s.Spec.Ports {
+		if port.Protocol == corev1.ProtocolTCP || port.Protocol == "" {
+			out[uint16(port.Port)] = l.backends(s, port.Name)
 		}
 	}
 	return out
