@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-platform/slipway/lab/ca"
@@ -138,7 +139,8 @@ func startArgo(t *testing.T, link *network.Link, authorities string) *linkedClus
 	api := netip.MustParsePrefix("10.25.11.10/24")
 	require.NoError(t, link.Add(api))
 	s := &linkedCluster{}
-	s.real = startPlaneAt(t, planeOptions{advertise: api.Addr(), link: link, endpoint: "https://" + netip.AddrPortFrom(api.Addr(), 6443).String(),
+	s.real = startPlaneAt(t, planeOptions{advertise: api.Addr(), link: link,
+		endpoint:  "https://" + netip.AddrPortFrom(api.Addr(), 6443).String(),
 		workloads: withCRDs(t, workload.Registry{Images: argocd.Images(programs, data(t, "argo-cd"), authorities)})})
 	stop, err := s.plane.Serve(api.Addr(), nil)
 	require.NoError(t, err)
@@ -252,5 +254,34 @@ spec:
 		require.NoError(t, err)
 		require.Equal(t, want, m.Data)
 	}
-	require.False(t, s.synced(t, "other"), "there is no such application")
+
+	// A new pod of the repo-server has another address, and the files of its volumes follow their objects.
+	require.NoError(t, s.api.CoreV1().Pods("argocd").DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=argocd-repo-server"}))
+	settings, err := s.api.CoreV1().ConfigMaps("argocd").Get(t.Context(), "settings", metav1.GetOptions{})
+	require.NoError(t, err)
+	settings.Data["CLUSTER"] = "apps"
+	_, err = s.api.CoreV1().ConfigMaps("argocd").Update(t.Context(), settings, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	s.eventually(t, "the plugin has read the new settings", func() bool {
+		s.refresh(t, "plugin")
+		m, err := s.api.CoreV1().ConfigMaps("default").Get(t.Context(), "plugin", metav1.GetOptions{})
+		return err == nil && m.Data["cluster"] == "apps"
+	})
+	s.eventually(t, "the plugin's application is synced again", func() bool { return s.synced(t, "plugin") })
+}
+
+// refresh asks for a comparison without caches, unless one is due already.
+func (s *linkedCluster) refresh(t *testing.T, name string) {
+	t.Helper()
+	const annotation = "argocd.argoproj.io/refresh" // Argo CD removes it
+	api := s.dynamic.Resource(applications).Namespace("argocd")
+	a, err := api.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	if a.GetAnnotations()[annotation] != "" {
+		return
+	}
+	_, err = api.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+annotation+`":"hard"}}}`),
+		metav1.PatchOptions{})
+	require.NoError(t, err)
 }

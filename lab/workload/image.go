@@ -239,8 +239,8 @@ func MountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount, i
 	return folder, nil
 }
 
-// makeRoot makes the folder that a container sees as /, with everything on which something is mounted. What is mounted below a volume is made
-// in the volume, as a container runtime does.
+// makeRoot makes the folder that a container sees as /, with everything on which something is mounted. What is mounted below a volume is
+// made in the volume, as a container runtime does.
 func makeRoot(root string, mounts, volumes map[string]string) error {
 	for _, folder := range []string{"tmp", "var/run", "etc"} {
 		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ServiceAddresses are the addresses of a cluster's Services for containers that know them by name, in place of those that the API server has
-// assigned: those may be the same in several clusters. Cilium's load balancers serve them. It is safe for concurrent use.
+// ServiceAddresses are the addresses of a cluster's Services for containers that know them by name, in place of those that the API server
+// has assigned: those may be the same in several clusters. Cilium's load balancers serve them. It is safe for concurrent use.
 type ServiceAddresses struct {
 	Range   netip.Prefix // of this cluster only; IPv4
 	Changes              // of the assigned addresses

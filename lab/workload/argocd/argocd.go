@@ -1,6 +1,7 @@
 // Package argocd knows the images of Argo CD's pods, behind which its real programs run. They are built on demand.
 //
-// Redis is a stand-in that keeps everything in memory. Signatures of commits are not verified: GnuPG is switched off. Dex only becomes ready.
+// Redis is a stand-in that keeps everything in memory. Signatures of commits are not verified: GnuPG is switched off. Dex only becomes
+// ready.
 package argocd
 
 import (
