@@ -6,7 +6,7 @@ LAB   := $(CURDIR)/bin/lab
 GOFLAGS ?= -gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=3GiB'
 export GOFLAGS
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
-MODULES := . preview tests/charts tests/plugins tests/tree lab lab/tools/standins lab/tools/talos
+MODULES := . preview tests/charts tests/plugins tests/tree lab lab/tools/argocd lab/tools/standins lab/tools/talos
 # Packages with tests that run a Pulumi program.
 GRAPH := ./tests/graph ./tests/mocks ./components/... ./stacks
 

@@ -163,8 +163,8 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	return c, nil
 }
 
-// serviceNet is the network of the addresses at which a cluster's Services are served: a part of what RFC 2544 reserves for tests of network
-// devices, by the cluster's loopback address.
+// serviceNet is the network of the addresses at which a cluster's Services are served: a part of what RFC 2544 reserves for tests of
+// network devices, by the cluster's loopback address.
 func serviceNet(loopback netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 19, loopback.As4()[2], 0}), 24)
 }

@@ -51,8 +51,8 @@ func ExternalSecrets(dir, source, version, program string) (string, error) {
 	return chartutil.Save(chart, dir)
 }
 
-// ArgoCD packages Argo CD's own chart from the folder source into dir. It leaves out the chart's optional dependency redis-ha, whose archive
-// the sources lack: with redis-ha.enabled, there is no Redis.
+// ArgoCD packages Argo CD's own chart from the folder source into dir. It leaves out the chart's optional dependency redis-ha, whose
+// archive the sources lack: with redis-ha.enabled, there is no Redis.
 func ArgoCD(dir, source string) (string, error) {
 	chart, err := loader.LoadDir(source)
 	if err != nil {

@@ -35,7 +35,8 @@ const MeshServer = "clustermesh-apiserver"
 // LoadBalancers are the load-balancer addresses of a cluster, as its agents announce and serve them: an announced address is on the lab's
 // link, and connections to a Service's TCP port there go to a ready pod. Without a ready pod they are refused; an address that is not
 // announced does not answer. Which node answers, source addresses, UDP, and the cluster-internal addresses of Services are not modelled,
-// but for the Services of source-controller, from which Flux fetches artifacts: see servicePort, and for those in workload.ServiceAddresses.
+// but for the Services of source-controller, from which Flux fetches artifacts: see servicePort, and for those in
+// workload.ServiceAddresses.
 type LoadBalancers struct {
 	cluster   *workload.Cluster
 	cilium    *Cilium
