@@ -45,7 +45,7 @@ status:
   - {group: batch, kind: Job, namespace: web, name: migrate, hook: true}
   operationState:
     phase: Running
-    message: "one or more objects failed to apply. Retrying attempt #1 at 3:04PM."
+    message: "one or more objects failed to apply, token=abcdef. Retrying attempt #1 at 3:04PM."
     finishedAt: "2026-01-01T00:00:00Z"
     syncResult:
       revision: abc
@@ -61,7 +61,7 @@ status:
 		Errors: []handover.Condition{{Type: "SyncError", Message: "Failed last sync attempt to [abc]: password=(hidden)"}},
 		Operation: handover.Operation{
 			Requested: true, Phase: "Running", Retries: true, Revisions: []string{"abc"},
-			Message: "one or more objects failed to apply. Retrying attempt #1 at 3:04PM.",
+			Message: "one or more objects failed to apply, token=(hidden) Retrying attempt #1 at 3:04PM.",
 			Steps: []handover.Step{
 				{Object: migrate, Hook: "PreSync", Phase: "Failed", Message: "exit 1"},
 				{Object: handover.Object{Kind: "Namespace", Name: "web"}, Status: "SyncFailed", Message: "denied"},

@@ -228,13 +228,20 @@ var failures = map[string]func(*Cluster){
 			Step{Object: c.at(atInfrastructure).Resources[0].Object, Phase: failed, Status: syncFailed, Message: "admission webhook denied"})
 		c.at(atInfrastructure).Operation.Retries = true
 	},
+	"sync-that-could-not-begin": func(c *Cluster) {
+		c.at(atInfrastructure).runs("Failed to load application project: not found. Retrying attempt #1 at 3:04PM.")
+		c.at(atInfrastructure).Operation.Retries = true
+	},
+	"child-of-unknown-status": func(c *Cluster) { c.at(atCertManager).Sync, c.at(atCertManager).Health = "Unknown", "Unknown" },
 	"hook-fails": func(c *Cluster) {
 		c.at(atInfrastructure).ends("one or more synchronization tasks completed unsuccessfully",
 			Step{Object: Object{"batch", "Job", "podinfo", "migrate"}, Hook: "PostSync", Phase: failed,
 				Message: "Job has reached the specified backoff limit"})
-		c.Pods.Items = append(c.Pods.Items, kube.Pod{Namespace: "podinfo", Name: "migrate-x", Node: "a", Phase: "Failed",
-			Labels:     map[string]string{"batch.kubernetes.io/job-name": "migrate"},
-			Containers: []kube.Container{{Name: "migrate", State: "terminated: Error: exit code 1"}}})
+		ofJob := map[string]string{"batch.kubernetes.io/job-name": "migrate"}
+		c.Pods.Items = append(c.Pods.Items,
+			kube.Pod{Namespace: "podinfo", Name: "migrate-w", Node: "a", Phase: "Succeeded", Labels: ofJob},
+			kube.Pod{Namespace: "podinfo", Name: "migrate-x", Node: "a", Phase: "Failed", Labels: ofJob,
+				Containers: []kube.Container{{Name: "migrate", State: "terminated: Error: exit code 1"}}})
 	},
 	"hook-runs": func(c *Cluster) {
 		c.at(atInfrastructure).runs("waiting for completion of hook batch/Job/migrate",
@@ -267,7 +274,13 @@ var failures = map[string]func(*Cluster){
 			Phase: failed, Status: synced})
 		c.at(atInfrastructure).ails(0, "Degraded", "exceeded its progress deadline")
 	},
+	"root-cannot-apply-a-child": func(c *Cluster) {
+		c.at(atRoot).ends("one or more objects failed to apply", Step{Object: c.at(atRoot).Resources[0].Object, Phase: failed,
+			Status: syncFailed, Message: "spec.project: Required value"})
+		c.at(atInfrastructure).ails(0, "Degraded", "exceeded its progress deadline")
+	},
 	"root-waits-for-a-chain": func(c *Cluster) {
+		c.at(atInfrastructure).Resources[0].Health = suspended
 		c.at(atRoot).ails(0, "Progressing", "")
 		c.at(atInfrastructure).ails(1, "Progressing", "")
 		c.at(atCertManager).ails(0, "Progressing", "Waiting for rollout to finish")

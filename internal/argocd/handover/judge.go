@@ -105,7 +105,7 @@ func (seen *Cluster) moves(spec *Spec, app Application) bool {
 	root, _ := seen.root(spec)
 	revision, shared := app.at(root)
 	held := seen.Held[app.Key()]
-	if !shared || held == "" || revision == held || app.Deleting || !app.Automated || !app.Compared || len(app.Errors) > 0 {
+	if !shared || held == "" || revision == held || app.Deleting || !app.Compared || len(app.Errors) > 0 {
 		return false
 	}
 	progresses := app.Health == healthy || app.Health == "Progressing" || app.Health == "Missing"

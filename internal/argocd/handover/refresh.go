@@ -105,5 +105,5 @@ func (seen *Cluster) compared(app Application) bool {
 	case seen.Refreshes == nil:
 		return false
 	}
-	return !app.Refreshing || app.Sync != "" // it came later
+	return true // it came later
 }

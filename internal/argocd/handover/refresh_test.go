@@ -145,6 +145,8 @@ func TestHandover_HoldsWhileTheRevisionMoves(t *testing.T) {
 		assert.False(t, health.Hold(broken(seen, func(child *Application) { child.ails(0, "Degraded", "") })), "the push broke it")
 		assert.False(t, health.Hold(broken(seen, func(child *Application) { child.ends("denied") })), "the push broke its sync")
 		assert.False(t, health.Hold(broken(seen, func(child *Application) { child.breaks() })), "the push broke its manifests")
+		assert.False(t, health.Hold(broken(seen, func(child *Application) { child.Sync = "Unknown" })), "nobody knows")
+		assert.False(t, health.Hold(broken(seen, func(child *Application) { child.refuses("would wipe out all") })), "it has no manifests")
 		root.Sync, child.Sync, root.Operation, child.Operation = synced, synced, Operation{}, Operation{}
 		child.Health, child.Resources[0].Health = healthy, healthy
 		holds("all is applied")
@@ -163,6 +165,25 @@ func broken(seen *Cluster, change func(child *Application)) []health.Result {
 	change(&copied)
 	*seen.at(atInfrastructure) = copied
 	return Evaluate(declared(), seen)
+}
+
+func TestHandover_HoldsIfAChildHasAppliedANewerRevisionThanTheRoot(t *testing.T) {
+	seen := applied()
+	seen.at(atInfrastructure).Sources[0].Revision = next
+	assert.True(t, health.Hold(Evaluate(declared(), seen)), "it was at the revision of the root since the wait began")
+	seen.Note(declared())
+	assert.Equal(t, next, seen.Held["argocd/infrastructure"])
+	seen.Held = nil
+	assert.False(t, health.Hold(Evaluate(declared(), seen)), "it may be older")
+}
+
+func TestHandover_AnApplicationThatANewerRevisionAddsIsNotMissed(t *testing.T) {
+	spec, seen := declared(), applied()
+	root := seen.at(atRoot)
+	root.Sources[0].Revision, root.Sync = next, outOfSync
+	root.Resources = append(root.Resources, Resource{Object: Object{group, kind, "argocd", "added"}, Sync: outOfSync})
+	seen.Note(spec)
+	assert.True(t, health.Hold(Evaluate(spec, seen)), "%v", problems(Evaluate(spec, seen)))
 }
 
 func TestHandover_ARevisionThatWasNeverHealthyDoesNotCountAsMoving(t *testing.T) {

@@ -22,9 +22,10 @@ func TestTree_HasWhatResourcesTrackingIdsAndApplicationSetsTell(t *testing.T) {
 		app("root", "", Resource{Object: Object{group, kind, "argocd", "listed"}},
 			Resource{Object: Object{group, "ApplicationSet", "argocd", "set"}},
 			Resource{Object: Object{group, kind, "argocd", "absent"}}, Resource{Object: Object{group, kind, "argocd", "pruned"}, Prune: true},
+			Resource{Object: Object{group, kind, "argocd", "hook"}, Hook: true},
 			Resource{Object: Object{"app.k8s.io", kind, "argocd", "of-another-group"}}),
 		app("listed", "", Resource{Object: Object{group, kind, "argocd", "root"}}), // a circle
-		app("tracked", ""), app("made", ""), app("below", ""), app("of-another-group", ""), app("of-another-set", ""),
+		app("tracked", ""), app("made", ""), app("below", ""), app("of-another-group", ""), app("of-another-set", ""), app("hook", ""),
 	}}}
 	seen.at(2).Tracker, seen.at(3).Set, seen.at(6).Set = "root", "argocd/set", "argocd/other"
 	seen.at(4).Tracker, seen.at(4).Namespace = "argocd_tracked", "tenant"
