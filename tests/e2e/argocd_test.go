@@ -79,12 +79,18 @@ func argoCDComesUp(l *lab) {
 	t := l.t
 	require.Equal(t, `[{"start":"10.25.11.100","stop":"10.25.11.150"}]`, l.field("ciliumloadbalancerippool/infra", "{.spec.blocks}"),
 		"settings are replaced")
-	require.Equal(t, "podinfo.infra.home.arpa", l.field("httproute/podinfo --namespace=podinfo", "{.spec.hostnames[0]}"))
+	require.Equal(t, "podinfo.infra.home.arpa", l.host())
 	require.Empty(t, l.kubectl("get", "namespaces", "--field-selector=metadata.name=flux-system", "--output=name"), "nothing of Flux is there")
 	state := l.secret("pulumi", "stack", "export", "--stack", "infra", "--show-secrets")
 	admin := l.decoded("infra", "argocd", "argocd-initial-admin-secret", "password")
 	require.NotEmpty(t, admin)
 	require.NotContains(t, state, admin, "the password that Argo CD makes stays in the cluster")
+}
+
+// host returns the name of the workload behind the gateway.
+func (l *lab) host() string {
+	l.t.Helper()
+	return l.kubectl("get", "--namespace=podinfo", "httproute/podinfo", "--output=jsonpath={.spec.hostnames[0]}")
 }
 
 // applications returns a line for each Application: its name, its sync and health, and its revision.
@@ -128,7 +134,7 @@ func argoCDSettings(l *lab) {
 		s["slipway:gitops"].(map[string]any)["settings"] = map[string]any{"DOMAIN": "home.example.com", "KEYS": "git"}
 	})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	require.Equal(l.t, "podinfo.home.example.com", l.field("httproute/podinfo --namespace=podinfo", "{.spec.hostnames[0]}"))
+	require.Equal(l.t, "podinfo.home.example.com", l.host())
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
@@ -207,7 +213,7 @@ func argoCDCredentials(l *lab) {
 // runsOn returns the identities of what the tree has brought, and of its pods.
 func (l *lab) runsOn() string {
 	l.t.Helper()
-	return l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + " " + l.field("gateway/gateway --namespace=gateway", "{.metadata.uid}") + " " +
+	return l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + " " + l.kubectl("get", "--namespace=gateway", "gateway/gateway", "--output=jsonpath={.metadata.uid}") + " " +
 		l.kubectl("get", "--namespace=podinfo", "deployments,services,pods,httproutes", "--output=jsonpath={.items[*].metadata.uid}")
 }
 
