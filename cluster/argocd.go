@@ -104,6 +104,10 @@ var substitution string
 // settingsFolder is where the plugin's container has the cluster settings.
 const settingsFolder = "/settings"
 
+// pluginScript is the variable of the plugin's container with the script. Argo CD quotes the whole command in each error, before what went
+// wrong, so the command is short.
+const pluginScript = "CLUSTER_SETTINGS_PLUGIN"
+
 // argoCDValues returns the values that Slipway sets.
 func (c *Cluster) argoCDValues() mapping {
 	a := c.GitOps.ArgoCD
@@ -121,7 +125,7 @@ func (c *Cluster) argoCDValues() mapping {
 			"controller.resource.health.persist": true,
 		},
 		"cmp": mapping{"create": true, "plugins": mapping{ArgoCDPlugin: mapping{
-			"generate": mapping{"command": []string{"bash", "-c"}, "args": []string{substitution}},
+			"generate": mapping{"command": []string{"bash", "-c", `eval "$` + pluginScript + `"`}},
 		}}},
 	}
 	if hosts := c.GitOps.KnownHosts; hosts != "" {
@@ -163,7 +167,9 @@ func (c *Cluster) repoServer() mapping {
 			"name":    ArgoCDPlugin,
 			"image":   "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:" + `{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}`,
 			"command": []string{"/var/run/argocd/argocd-cmp-server"},
-			"env":     []mapping{{"name": "SETTINGS_DIR", "value": settingsFolder}},
+			"env": []mapping{
+				{"name": "SETTINGS_DIR", "value": settingsFolder}, {"name": pluginScript, "value": substitution},
+			},
 			"securityContext": mapping{
 				"runAsNonRoot": true, "runAsUser": 999, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
 				"capabilities": mapping{"drop": []string{"ALL"}}, "seccompProfile": mapping{"type": "RuntimeDefault"},

@@ -28,9 +28,9 @@ func rendered(t *testing.T, settings, manifests map[string]string) (string, erro
 	// A kustomize that shows how it was called.
 	programs := write("bin", map[string]string{"kustomize": "#!/bin/sh\necho \"# kustomize $*\"\ncat *.yaml\n"})
 	require.NoError(t, os.Chmod(filepath.Join(programs, "kustomize"), 0o700)) //nolint:gosec // a program
-	run := exec.Command("bash", "-c", substitution)
+	run := exec.Command("bash", "-c", `eval "$`+pluginScript+`"`)
 	run.Dir = write("manifests", manifests)
-	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), "PATH="+programs+":"+os.Getenv("PATH"))
+	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution, "PATH="+programs+":"+os.Getenv("PATH"))
 	var out, problems bytes.Buffer
 	run.Stdout, run.Stderr = &out, &problems
 	if err := run.Run(); err != nil {
@@ -168,4 +168,9 @@ func TestArgoCD_LeavesToTheUserWhatIsOffByDefault(t *testing.T) {
 	values := valuesOf(t, argoCD(func(c *Cluster) { c.GitOps.ArgoCD.Values = ChartValues(`{"dex":{"enabled":true}}`) }))
 	assert.Equal(t, true, ValueAt(values, "dex.enabled"))
 	assert.Equal(t, false, ValueAt(values, "notifications.enabled"))
+}
+
+// The chart expands templates in the values of its extra containers.
+func TestArgoCDPlugin_HasNothingThatHelmWouldExpand(t *testing.T) {
+	assert.NotContains(t, substitution, "{{")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -158,7 +159,7 @@ func application(object *unstructured.Unstructured) (handover.Application, error
 	}
 	for _, condition := range kubeapi.Entries(object.Object, "status", "conditions") {
 		if of := textAt(condition, "type"); strings.HasSuffix(of, "Error") { // others are warnings and information
-			seen.Errors = append(seen.Errors, handover.Condition{Type: of, Message: oneLine(textAt(condition, "message"))})
+			seen.Errors = append(seen.Errors, handover.Condition{Type: of, Message: cause(textAt(condition, "message"))})
 		}
 	}
 	for _, entry := range kubeapi.Entries(object.Object, "status", "resources") {
@@ -278,6 +279,15 @@ func comparedNewest(object *unstructured.Unstructured) bool {
 	}
 	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
 	return same(spec["destination"], compared["destination"]) && same(spec["ignoreDifferences"], compared["ignoreDifferences"])
+}
+
+// inComponent is what a component of Argo CD puts before the error of another one that it has called.
+var inComponent = regexp.MustCompile(`rpc error: code = \w+ desc = `)
+
+// cause returns the error of the component that failed, in one line: each component on the way adds a sentence before it.
+func cause(message string) string {
+	parts := inComponent.Split(message, -1)
+	return oneLine(parts[len(parts)-1])
 }
 
 // same reports whether two values differ in nothing but empty values, which Argo CD leaves out.

@@ -148,3 +148,17 @@ func TestApplication_IgnoresATrackingIdThatWasCopied(t *testing.T) {
 		assert.Equal(t, want, argoApplication(t, `annotations: {argocd.argoproj.io/tracking-id: "`+id+`"}`, "", "").Tracker, id)
 	}
 }
+
+func TestCause_IsWhatTheComponentSaysThatFailed(t *testing.T) {
+	for message, want := range map[string]string{
+		"application destination is invalid": "application destination is invalid",
+		"Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown desc = " +
+			"failed to list refs: authentication required": "failed to list refs: authentication required",
+		"Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown desc = Manifest generation " +
+			"error (cached): CMP processing failed for application \"podinfo\": error generating manifests in cmp: rpc error: code = Unknown " +
+			"desc = error generating manifests: `bash -c x` failed exit status 1: ${NONE} is not a setting\n": "error generating manifests: " +
+			"`bash -c x` failed exit status 1: ${NONE} is not a setting",
+	} {
+		assert.Equal(t, want, cause(message))
+	}
+}
