@@ -75,23 +75,39 @@ func (c *Cluster) ArgoCDService() Service {
 			{"controller.replicas", 1, "leaves nothing that applies the repository"},
 			{"repoServer.replicas", 1, "leaves nothing that reads the repository"},
 			{"server.replicas", 1, "leaves nothing that makes the project " + ArgoCDProject},
+			{"configs.ssh.create", true, "leaves out the known hosts"}, {"configs.tls.create", true, "leaves out gitops.ca"},
+			{"redisSecretInit.enabled", true, "leaves Redis without its password"},
 			{"createClusterRoles", true, "leaves Argo CD without the right to apply objects of all namespaces"},
 		},
 	}
 }
 
-// Parts of Argo CD's configuration. Its health of an Application is that of its objects; one that is out of sync is progressing, so that
-// a later wave waits for it, unless somebody syncs it by hand.
+// applicationHealth is the health of an Application for the one above it: that of its objects. One that is out of sync is progressing, so
+// that a later wave waits for it, unless somebody syncs it by hand. One that cannot be synced is degraded: otherwise the sync above it would
+// wait for ever, at the commit at which it began.
 const applicationHealth = `hs = {status = "Progressing", message = "has not been synced yet"}
 local s = obj.status
-if s ~= nil and s.health ~= nil and s.health.status ~= nil and s.sync ~= nil then
-  local automated = obj.spec.syncPolicy ~= nil and obj.spec.syncPolicy.automated ~= nil
-  if s.sync.status == "Synced" or s.health.status ~= "Healthy" or not automated then
-    hs.status = s.health.status
-    hs.message = s.health.message or ""
-  else
-    hs.message = "is " .. (s.sync.status or "not compared yet")
+if s == nil or s.sync == nil then
+  return hs
+end
+for _, c in ipairs(s.conditions or {}) do
+  if string.sub(c.type, -5) == "Error" then
+    return {status = "Degraded", message = c.type .. ": " .. (c.message or "")}
   end
+end
+local op = s.operationState
+if op ~= nil and s.sync.status ~= "Synced" and (op.phase == "Failed" or op.phase == "Error" or (op.retryCount or 0) > 0) then
+  return {status = "Degraded", message = "its sync failed: " .. (op.message or "")}
+end
+local automated = obj.spec.syncPolicy ~= nil and obj.spec.syncPolicy.automated ~= nil
+if s.health == nil or s.health.status == nil then
+  return hs
+end
+if s.sync.status == "Synced" or s.health.status ~= "Healthy" or not automated then
+  hs.status = s.health.status
+  hs.message = s.health.message or ""
+else
+  hs.message = "is " .. (s.sync.status or "not compared yet")
 end
 return hs
 `
@@ -157,7 +173,7 @@ func (c *Cluster) repoServer() mapping {
 	plugin := mount(config, "/home/argocd/cmp-server/config/plugin.yaml")
 	plugin["subPath"] = ArgoCDPlugin + ".yaml"
 	values := mapping{
-		"podAnnotations": mapping{AnnotationReads: c.settingsChecksum()},
+		"podAnnotations": mapping{AnnotationReads: c.Settings()[ArgoCDChecksum]},
 		"volumes": []mapping{
 			{"name": config, "configMap": mapping{"name": "argocd-cmp-cm"}},
 			{"name": FluxSettings, "configMap": mapping{"name": FluxSettings}},
@@ -186,9 +202,13 @@ func (c *Cluster) repoServer() mapping {
 	return values
 }
 
-// settingsChecksum changes with the cluster settings.
-func (c *Cluster) settingsChecksum() string {
-	text, err := json.Marshal(c.Settings()) // with its keys in order
+// ArgoCDChecksum is the setting that changes with all others. A source of an Application has it in the variables of its plugin, so that Argo CD
+// takes no manifest from its cache that was rendered with other settings.
+const ArgoCDChecksum = "SETTINGS_CHECKSUM"
+
+// checksumOf returns a short checksum of settings.
+func checksumOf(settings map[string]string) string {
+	text, err := json.Marshal(settings) // with its keys in order
 	if err != nil {
 		panic("cluster: the cluster settings cannot be written: " + err.Error())
 	}
@@ -208,6 +228,10 @@ func sourceHost(repository string) string {
 // checkArgoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
 func (c *Cluster) checkArgoCD(findings *Findings) {
 	g := c.GitOps
+	given, _ := g.ArgoCD.Values.Tree()
+	if ValueAt(given, "namespaceOverride") != nil {
+		findings.Found("gitops.argocd.values.namespaceOverride", "remove it", elsewhere)
+	}
 	if !g.ByArgoCD() {
 		if g.ByFlux() {
 			c.unusedOfArgoCD(findings)

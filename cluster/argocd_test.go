@@ -25,8 +25,11 @@ func rendered(t *testing.T, settings, manifests map[string]string) (string, erro
 		}
 		return filepath.Join(at, folder)
 	}
-	// A kustomize that shows how it was called.
-	programs := write("bin", map[string]string{"kustomize": "#!/bin/sh\necho \"# kustomize $*\"\ncat *.yaml\n"})
+	// A kustomize that tells how it was called, if it was not called for a kustomization that is there.
+	programs := write("bin", map[string]string{"kustomize": `#!/bin/sh
+if [ "$1" = create ]; then echo "# kustomize $*" >.calls; elif [ -e .calls ]; then cat .calls; echo "# kustomize $*"; fi
+if [ "$1" = build ]; then cat *.yaml *.yml Kustomization 2>/dev/null || true; fi
+`})
 	require.NoError(t, os.Chmod(filepath.Join(programs, "kustomize"), 0o700)) //nolint:gosec // a program
 	run := exec.Command("bash", "-c", `eval "$`+pluginScript+`"`)
 	run.Dir = write("manifests", manifests)
@@ -53,9 +56,9 @@ func TestArgoCDPlugin_ReplacesWhatFluxReplaces(t *testing.T) {
 			return value, defined
 		})
 		require.NoError(t, err, text)
-		got, err := rendered(t, settings, map[string]string{"one.yaml": "value: " + text + "\n"})
+		got, err := rendered(t, settings, map[string]string{"kustomization.yaml": "value: " + text + "\n"})
 		require.NoError(t, err, text)
-		assert.Equal(t, "---\nvalue: "+want+"\n\n", got, text)
+		assert.Equal(t, "value: "+want+"\n", got, text)
 	}
 }
 
@@ -65,45 +68,47 @@ func TestArgoCDPlugin_NamesWhatItCannotReplace(t *testing.T) {
 		"${NONE/a/b}":      "${NONE/a/b} is not a form that is replaced; write ${NAME}, ${NAME:=default} or $${NAME}",
 		"${../etc/passwd}": "${../etc/passwd} is not a form that is replaced; write ${NAME}, ${NAME:=default} or $${NAME}",
 	} {
-		_, err := rendered(t, nil, map[string]string{"one.yaml": "value: " + text + "\n", "two.yaml": "a: b\n"})
+		_, err := rendered(t, nil, map[string]string{"kustomization.yaml": "value: " + text + "\na: b\n"})
 		assert.ErrorContains(t, err, want)
 	}
 }
 
-func TestArgoCDPlugin_BuildsAKustomizationAndOtherwiseTakesEveryManifest(t *testing.T) {
-	got, err := rendered(t, nil, map[string]string{"kustomization.yaml": "kind: Kustomization\n", "not/a.yaml": "a: b\n"})
+func TestArgoCDPlugin_GivesAFolderAKustomizationAsFluxDoes(t *testing.T) {
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		got, err := rendered(t, nil, map[string]string{name: "kind: Kustomization\n"})
+		require.NoError(t, err)
+		assert.NotContains(t, got, "create", "%s is there", name)
+	}
+	got, err := rendered(t, nil, map[string]string{"a.yaml": "a: 1\n"})
 	require.NoError(t, err)
-	assert.Equal(t, "# kustomize build .\nkind: Kustomization\n", got)
-	got, err = rendered(t, nil, map[string]string{"b.yml": "b: 1", "a.yaml": "a: 1\n", "below/c.yaml": "c: 1\n", "README.md": "${NONE}"})
-	require.NoError(t, err)
-	assert.Equal(t, "---\na: 1\n\n---\nb: 1\n---\nc: 1\n\n", got)
+	assert.Equal(t, "# kustomize create --autodetect --recursive\n# kustomize build .\na: 1\n", got)
 }
 
 func TestArgoCDPlugin_KeepsWhatIsMarkedForFlux(t *testing.T) {
-	got, err := rendered(t, map[string]string{"A": "1"}, map[string]string{"one.yaml": `metadata:
+	const mark = "    kustomize.toolkit.fluxcd.io/prune: disabled\n"
+	got, err := rendered(t, map[string]string{"A": "1"}, map[string]string{"kustomization.yaml": `script: ${HOME}
+metadata:
   annotations:
     kustomize.toolkit.fluxcd.io/substitute: disabled
-script: ${HOME}
----
-metadata:
-  annotations:
-    before: "${A}"
-    kustomize.toolkit.fluxcd.io/prune: disabled
----
-metadata:
-  annotations:
-    other: ""
-  labels:
-    kustomize.toolkit.fluxcd.io/prune: disabled
 `})
 	require.NoError(t, err)
 	assert.Contains(t, got, "script: ${HOME}\n", "a manifest that is not substituted")
-	assert.Contains(t, got, `  annotations:
-    argocd.argoproj.io/sync-options: Prune=false,Delete=false
-    before: "1"
-    kustomize.toolkit.fluxcd.io/prune: disabled
-`)
-	assert.Equal(t, 1, strings.Count(got, "sync-options"), "a label cannot have such a value")
+	const options = "    argocd.argoproj.io/compare-options: IgnoreExtraneous\n    argocd.argoproj.io/sync-options: Prune=false,Delete=false\n"
+	for before, after := range map[string]string{
+		"kind: A\nmetadata:\n  annotations:\n    before: \"${A}\"\n" + mark: "kind: A\nmetadata:\n  annotations:\n" + options +
+			"    before: \"1\"\n" + mark,
+		"kind: A\nmetadata:\n  labels:\n" + mark + "  name: x\nspec: {}\n": "kind: A\nmetadata:\n  labels:\n" + mark + "  name: x\n  annotations:\n" +
+			options + "spec: {}\n",
+		"metadata:\n  annotations:\n    argocd.argoproj.io/sync-options: ServerSideApply=true\n" + mark: "metadata:\n  annotations:\n" +
+			"    argocd.argoproj.io/compare-options: IgnoreExtraneous\n" +
+			"    argocd.argoproj.io/sync-options: ServerSideApply=true,Prune=false,Delete=false\n" + mark,
+		"metadata:\n  name: x\nspec:\n  template:\n    metadata:\n      annotations:\n    " + mark: "metadata:\n  name: x\nspec:\n  template:\n" +
+			"    metadata:\n      annotations:\n    " + mark,
+	} {
+		got, err := rendered(t, map[string]string{"A": "1"}, map[string]string{"kustomization.yaml": before + "---\nkind: Another\n"})
+		require.NoError(t, err)
+		assert.Equal(t, after+"---\nkind: Another\n", got)
+	}
 }
 
 // argoCD returns a cluster that is handed over to Argo CD.

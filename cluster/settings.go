@@ -45,6 +45,8 @@ var Settings = slices.Concat([]Setting{
 		return string(c.GitOps.Source().Kind)
 	}},
 	{"SOURCE_URL", "gitops.url", "the repository, for Applications; only with `engine: argocd`", ofArgoCD(func(g GitOps) string { return g.URL })},
+	{ArgoCDChecksum, "gitops.settings", "checksum of the other settings, for the plugin of Applications; only with `engine: argocd`",
+		func(*Cluster) string { return "" }}, // which Settings adds
 	{"SOURCE_BRANCH", "gitops.branch", "the branch, for Applications; only with `engine: argocd`",
 		ofArgoCD(func(g GitOps) string { return g.Branch })},
 	{"BGP_ASN", "network.loadBalancers.bgp.asn", "number of the machines' autonomous system; only with `announce: bgp`",
@@ -102,6 +104,9 @@ func (c *Cluster) Settings() map[string]string {
 		if value := setting.value(c); value != "" {
 			values[setting.Key] = value
 		}
+	}
+	if c.GitOps.ByArgoCD() {
+		values[ArgoCDChecksum] = checksumOf(values)
 	}
 	return values
 }

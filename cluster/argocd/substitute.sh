@@ -1,25 +1,15 @@
-# Prints the manifests of this folder with the values of the cluster settings: the plugin cluster-settings of Argo CD runs it in bash. Each
-# file of $SETTINGS_DIR is a setting. It replaces what Flux's postBuild.substituteFrom replaces: ${NAME}, ${NAME:=default},
-# ${NAME:-default}, and $$, which becomes $, so that $${NAME} stays as ${NAME}. A name without a value is an error, and so is another form
-# of an expression. What Flux would not remove with its manifest, by the annotation kustomize.toolkit.fluxcd.io/prune: disabled, Argo CD
-# does not remove either.
+# Prints the manifests of this folder with the values of the cluster settings: the plugin cluster-settings of Argo CD runs it in bash, in a
+# copy of the repository. Each file of $SETTINGS_DIR is a setting. It replaces what Flux's postBuild.substituteFrom replaces: ${NAME},
+# ${NAME:=default}, ${NAME:-default}, and $$, which becomes $, so that $${NAME} stays as ${NAME}. A name without a value is an error, and so
+# is another form of an expression. A folder without a kustomization gets one, as with Flux. What Flux would not remove with its manifest, by
+# kustomize.toolkit.fluxcd.io/prune: disabled, Argo CD does not remove either, and does not count as out of sync.
 set -euo pipefail
 
-manifests() {
-  for name in kustomization.yaml kustomization.yml Kustomization; do
-    if [ -e "$name" ]; then
-      kustomize build .
-      return
-    fi
-  done
-  find . -type f \( -name '*.yaml' -o -name '*.yml' \) | LC_ALL=C sort | while IFS= read -r file; do
-    printf -- '---\n'
-    cat "$file"
-    printf '\n'
-  done
-}
+if ! [ -e kustomization.yaml ] && ! [ -e kustomization.yml ] && ! [ -e Kustomization ]; then
+  kustomize create --autodetect --recursive
+fi
 
-manifests | perl -e '
+kustomize build . | perl -e '
 use strict;
 my $settings = shift;
 local $/;
@@ -43,13 +33,27 @@ sub replaced {
   die "\${$name} is not a setting of this cluster; add it to gitops.settings of the stack file, or write \$\${$name}\n";
 }
 
+# kustomize writes labels and annotations of an object with four spaces, in blocks.
+sub annotate {
+  my ($metadata, $key, $value) = @_;
+  return if $$metadata =~ s/^    \Q$key\E: (?:"(.*)"|\x27(.*)\x27|(.*))\n/"    $key: " . ($1 \/\/ $2 \/\/ $3) . ",$value\n"/me;
+  $$metadata .= "  annotations:\n" unless $$metadata =~ /^  annotations:\n/m;
+  $$metadata =~ s/^  annotations:\n/  annotations:\n    $key: $value\n/m;
+}
+
 for my $document (split(/^(?=---)/m, <STDIN>)) {
-  if ($document !~ m{^\s+["\x27]?kustomize\.toolkit\.fluxcd\.io/substitute["\x27]?:\s*["\x27]?disabled}m) {
+  my ($metadata) = $document =~ /^(metadata:\n(?: .*\n)*)/m;
+  $metadata //= "";
+  if ($metadata !~ m{^    kustomize\.toolkit\.fluxcd\.io/substitute: "?disabled}m) {
     $document =~ s/(\$\$)|\$\{([^{}]*)\}/defined $1 ? "\$" : replaced($2)/ge;
+    ($metadata) = $document =~ /^(metadata:\n(?: .*\n)*)/m;
+    $metadata //= "";
   }
-  if ($document !~ m{^\s+argocd\.argoproj\.io/sync-options:}m) {
-    $document =~ s{^([ ]*)annotations:\n(?=(?:\1[ ]+.*\n)*?\1[ ]+kustomize\.toolkit\.fluxcd\.io/prune:[ ]*["\x27]?disabled)}
-      {$1annotations:\n$1  argocd.argoproj.io/sync-options: Prune=false,Delete=false\n}m;
+  if ($metadata =~ m{^    kustomize\.toolkit\.fluxcd\.io/prune: "?disabled}m) {
+    my $before = $metadata;
+    annotate(\$metadata, "argocd.argoproj.io/sync-options", "Prune=false,Delete=false");
+    annotate(\$metadata, "argocd.argoproj.io/compare-options", "IgnoreExtraneous");
+    $document =~ s/\Q$before\E/$metadata/;
   }
   print $document;
 }

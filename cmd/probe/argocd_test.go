@@ -283,3 +283,21 @@ const rootThatSyncs = `{apiVersion: argoproj.io/v1alpha1, kind: Application, met
       destination: {name: in-cluster},
       source: {repoURL: "https://git.home.arpa/platform/slipway.git", targetRevision: main, path: kubernetes/clusters/infra}}},
     resources: [{group: argoproj.io, kind: Application, namespace: argocd, name: podinfo, status: OutOfSync}]}}`
+
+// A sync of a former path is tried again for ever, and one that has failed for the last time is not.
+func TestArgoCD_BeginsSyncsAgainThatArgoCDWouldNot(t *testing.T) {
+	t.Parallel()
+	r := newArgoRig(t)
+	const former = `{repoURL: "https://git.home.arpa/platform/slipway.git", targetRevision: main, path: former}`
+	r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "OutOfSync", "Missing", `operationState: {phase: Running, finishedAt: "2026-11-28T09:00:00Z",
+      retryCount: 3, message: "one or more objects failed to apply", operation: {sync: {source: `+former+`}}}`)
+	r.Patches(applications, func(object *unstructured.Unstructured) {
+		if _, forgotten, _ := unstructured.NestedMap(object.Object, "status", "operationState"); object.GetName() == "podinfo" && !forgotten {
+			r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "Synced", "Healthy", `operationState: {phase: Succeeded}`)
+			return
+		}
+		r.compare(t, object)
+	})
+	code, _, progress := execute(t, argoSpec(t, r.Kube, 20*time.Second), "argocd")
+	assert.Equal(t, exitOpen, code, progress)
+}

@@ -64,7 +64,7 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*argocd.GitOpsHandoverAr
 				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput), CommandProvider: commands,
 			},
 			GitOps: c.GitOps, Release: c.ArgoCDService(),
-			Settings: argocd.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
+			Settings: argocd.Settings{"CLUSTER_NAME": "infra", "SETTINGS_CHECKSUM": "CHECKSUM-MARKER"},
 		}
 		if args.Before, err = argocd.RefuseForeign(ctx, "infra-foreign", "infra", args.Kubeconfig); err != nil {
 			return err
@@ -102,7 +102,7 @@ func TestGitOpsHandover_InstallsArgoCDThenTheRootThenVerifies(t *testing.T) {
 	assert.Equal(t, []any{"argocd", "argocd", "argo-cd", true}, []any{
 		release.Input("name"), release.Input("namespace"), release.Input("chart"), release.Input("skipAwait"),
 	})
-	assert.Equal(t, map[string]any{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"}, settings.Input("data"))
+	assert.Equal(t, map[string]any{"CLUSTER_NAME": "infra", "SETTINGS_CHECKSUM": "CHECKSUM-MARKER"}, settings.Input("data"))
 	assert.Equal(t, []any{"cluster-settings", "argocd"}, []any{settings.Input("metadata.name"), settings.Input("metadata.namespace")})
 }
 
@@ -117,7 +117,9 @@ func TestGitOpsHandover_DeclaresTheRootApplication(t *testing.T) {
 		"destination": map[string]any{"server": "https://kubernetes.default.svc", "namespace": "argocd"},
 		"source": map[string]any{
 			"repoURL": "https://git.home.arpa/platform/slipway.git", "targetRevision": "main", "path": "kubernetes/clusters/infra",
-			"plugin": map[string]any{"name": "cluster-settings"},
+			"plugin": map[string]any{
+				"name": "cluster-settings", "env": []any{map[string]any{"name": "SETTINGS", "value": "CHECKSUM-MARKER"}},
+			},
 		},
 		"syncPolicy": map[string]any{
 			"automated":   map[string]any{"prune": true, "selfHeal": true},
@@ -174,8 +176,10 @@ func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatArgoCDApplies(t 
 	base := triggers(nil)
 	assert.Equal(t, base, triggers(nil))
 	for name, mutate := range map[string]func(*argocd.GitOpsHandoverArgs){
-		"version":    func(a *argocd.GitOpsHandoverArgs) { a.Release.Version = "10.9.0" },
-		"values":     func(a *argocd.GitOpsHandoverArgs) { a.Release.UserValues = cluster.ChartValues(`{"server":{"replicas":2}}`) },
+		"version": func(a *argocd.GitOpsHandoverArgs) { a.Release.Version = "10.9.0" },
+		"values": func(a *argocd.GitOpsHandoverArgs) {
+			a.Release.UserValues = cluster.ChartValues(`{"server":{"replicas":2}}`)
+		},
 		"access":     func(a *argocd.GitOpsHandoverArgs) { a.Access = pulumi.String("aaaa") },
 		"VMs":        func(a *argocd.GitOpsHandoverArgs) { a.VMs = pulumi.String("another") },
 		"settings":   func(a *argocd.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" },

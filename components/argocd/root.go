@@ -25,13 +25,13 @@ func newRoot(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, opts ..
 				cluster.AnnotationCluster: pulumi.String(args.Name),
 			},
 		},
-		OtherFields: kubernetes.UntypedArgs{"spec": rootSpec(args.GitOps)},
+		OtherFields: kubernetes.UntypedArgs{"spec": rootSpec(args.GitOps, args.Settings[cluster.ArgoCDChecksum])},
 	}, component.KubernetesPlugin(), pulumi.Composite(opts...))
 }
 
 // rootSpec returns the root Application's spec. A failed sync is tried again at the newest revision, for ever: a corrected manifest is
-// then applied without a command, as Flux does it.
-func rootSpec(git cluster.GitOps) pulumi.Map {
+// then applied without a command, as Flux does it. Its source changes with a run only, which ends a sync of the former source.
+func rootSpec(git cluster.GitOps, checksum string) pulumi.Map {
 	return pulumi.Map{
 		"project": pulumi.String(cluster.ArgoCDProject),
 		"destination": pulumi.Map{
@@ -39,7 +39,10 @@ func rootSpec(git cluster.GitOps) pulumi.Map {
 		},
 		"source": pulumi.Map{
 			"repoURL": pulumi.String(git.URL), "targetRevision": pulumi.String(git.Branch), "path": pulumi.String(git.Path),
-			"plugin": pulumi.Map{"name": pulumi.String(cluster.ArgoCDPlugin)},
+			"plugin": pulumi.Map{
+				"name": pulumi.String(cluster.ArgoCDPlugin),
+				"env":  pulumi.MapArray{pulumi.Map{"name": pulumi.String("SETTINGS"), "value": pulumi.String(checksum)}},
+			},
 		},
 		"syncPolicy": pulumi.Map{
 			"automated":   pulumi.Map{"prune": pulumi.Bool(true), "selfHeal": pulumi.Bool(true)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,7 @@ var (
 const refreshesAtOnce = 6
 
 // ArgoCD reads what the checks of package argocd/handover judge. It lists and watches objects. Unless it only looks, it asks each
-// Application of the tree once to compare anew, by an annotation. It writes nothing else.
+// Application of the tree once to compare anew, by an annotation, and begins failed syncs again. It writes nothing else.
 type ArgoCD struct {
 	*observer[handover.Spec, handover.Cluster]
 }
@@ -74,24 +75,37 @@ func (a *ArgoCD) Watch(ctx context.Context) {
 }
 
 // refresh asks the Applications of the tree to compare anew, once Argo CD's controllers run: settings and credentials may have changed, and
-// Argo CD takes manifests from a cache for a day, and looks at Git every few minutes.
+// Argo CD takes manifests from a cache for a day, and looks at Git every few minutes. From then on, it begins syncs again that have failed or
+// are of former sources.
 func (a *ArgoCD) refresh(ctx context.Context) {
 	for ; ctx.Err() == nil; pause(ctx, pollEvery) {
-		var begins, done bool
-		a.read(func(seen *handover.Cluster) { begins, done = seen.Begins(a.spec), seen.LookOnly })
+		var begins, looks bool
+		a.read(func(seen *handover.Cluster) { begins, looks = seen.Begins(a.spec), seen.LookOnly })
+		if looks {
+			return
+		}
 		if begins {
 			a.update(func(seen *handover.Cluster) { seen.Begin(a.spec) })
 		}
-		var due []handover.Application
+		var due, failed []handover.Application
 		a.read(func(seen *handover.Cluster) {
-			var all bool
-			due, all = seen.ToAsk()
-			done = done || all
+			due, _ = seen.ToAsk()
+			failed = seen.ToRestart(a.spec)
 		})
-		if done {
-			return
-		}
 		limited(ctx, refreshesAtOnce, due, func(app handover.Application) { a.ask(ctx, app) })
+		limited(ctx, refreshesAtOnce, failed, func(app handover.Application) { a.restart(ctx, app) })
+	}
+}
+
+// restart makes Argo CD forget the sync of an Application, so that it begins another one, or end one that waits for an object. It is tried
+// again if the Application has changed meanwhile.
+func (a *ArgoCD) restart(ctx context.Context, app handover.Application) {
+	change := `"operation":null,"status":{"operationState":null}`
+	if app.Operation.Waits() {
+		change = `"status":{"operationState":{"phase":"Terminating"}}`
+	}
+	if _, err := a.patch(ctx, app, fmt.Sprintf(`{"metadata":{"resourceVersion":%q},%s}`, app.Version, change)); err == nil {
+		a.update(func(seen *handover.Cluster) { seen.Restart(app) })
 	}
 }
 
@@ -119,9 +133,13 @@ func (a *ArgoCD) ask(ctx context.Context, app handover.Application) {
 
 // annotate sets the annotation that asks an Application to compare anew, and returns the version of the Application with it.
 func (a *ArgoCD) annotate(ctx context.Context, app handover.Application) (version string, err error) {
+	return a.patch(ctx, app, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, handover.RefreshAnnotation, handover.RefreshHard))
+}
+
+// patch changes an Application by a merge patch, and returns its new version.
+func (a *ArgoCD) patch(ctx context.Context, app handover.Application, patch string) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, handover.RefreshAnnotation, handover.RefreshHard)
 	patched, err := a.kube.Objects.Resource(applicationsKind).Namespace(app.Namespace).Patch(ctx, app.Name, types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{FieldManager: kubeapi.FieldManager})
 	if err != nil {
@@ -191,6 +209,7 @@ func applicationSync(object *unstructured.Unstructured) handover.Operation {
 	state, _, _ := unstructured.NestedMap(object.Object, "status", "operationState")
 	seen := handover.Operation{Requested: requested, Phase: textAt(state, "phase"), Message: oneLine(textAt(state, "message"))}
 	seen.Retries = seen.Phase == "Running" && textAt(state, "finishedAt") != ""
+	seen.Former = ofFormerSources(object, state)
 	if seen.Revisions, _, _ = unstructured.NestedStringSlice(state, "syncResult", "revisions"); len(seen.Revisions) == 0 {
 		if revision := textAt(state, "syncResult", "revision"); revision != "" {
 			seen.Revisions = []string{revision}
@@ -203,6 +222,17 @@ func applicationSync(object *unstructured.Unstructured) handover.Operation {
 		})
 	}
 	return seen
+}
+
+// ofFormerSources reports whether a sync is of other sources than the Application has now. One that a person began may name none.
+func ofFormerSources(object *unstructured.Unstructured, state map[string]any) bool {
+	sources, several := applicationSpecSources(object)
+	if several {
+		before := kubeapi.Entries(state, "operation", "sync", "sources")
+		return len(before) > 0 && !slices.EqualFunc(sources, before, func(a, b map[string]any) bool { return same(a, b) })
+	}
+	before, given, _ := unstructured.NestedMap(state, "operation", "sync", "source")
+	return given && len(before) > 0 && len(sources) == 1 && !same(sources[0], before)
 }
 
 // inCluster reports whether an Application applies to the cluster that Argo CD runs in, by Argo CD's own words for it.

@@ -45,6 +45,7 @@ type Operation struct {
 	Phase     string // Running, Terminating, Succeeded, Failed or Error
 	Message   string
 	Retries   bool     // it failed, and begins again after a pause; its Phase is Running then
+	Former    bool     // it is of other sources than the Application has now
 	Revisions []string // of the Application's sources
 	Steps     []Step
 }

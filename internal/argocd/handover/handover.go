@@ -27,6 +27,8 @@ type Cluster struct {
 	// Refreshes are the Applications that are asked to compare anew, by Application.Key; nil before Begin. An Application that is not among
 	// them came later, so that it has compared since the wait began if it has compared at all.
 	Refreshes map[string]Refresh
+	// Restarted are the Applications whose failed sync was begun again since the wait began, by Application.Key.
+	Restarted map[string]bool
 	// Fetched are the revisions that the root has compared with since the wait began, each as the root was declared. A push during the wait
 	// adds one: an Application that is at any of them is at the revision at the begin of the wait, or at a newer one.
 	Fetched []string

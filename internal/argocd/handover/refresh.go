@@ -51,6 +51,36 @@ func (seen *Cluster) ToAsk() (apps []Application, done bool) {
 	return apps, done
 }
 
+// ToRestart returns the Applications of the tree whose sync has to begin again now. Argo CD goes on with a sync of former sources, for as
+// long as it is tried again or waits for an object: see newSyncOperationResult in its controller/sync.go. And it does not begin again by itself
+// what failed at a revision for the last time.
+func (seen *Cluster) ToRestart(spec *Spec) (apps []Application) {
+	if seen.LookOnly || seen.Refreshes == nil {
+		return nil
+	}
+	for _, one := range seen.tree(spec).members {
+		sync := one.Operation
+		gaveUp := sync.Retries || sync.Phase == failed || sync.Phase == failedByArgo
+		switch {
+		case one.Deleting || sync.Phase == terminating:
+		case sync.Former && (sync.Retries || sync.Phase == running), gaveUp && !seen.Restarted[one.Key()]:
+			apps = append(apps, one.Application)
+		}
+	}
+	return apps
+}
+
+// Restart notes that the sync of an Application was begun again.
+func (seen *Cluster) Restart(app Application) {
+	if seen.Restarted == nil {
+		seen.Restarted = map[string]bool{}
+	}
+	seen.Restarted[app.Key()] = true
+}
+
+// Waits reports whether a sync is at work, so that Argo CD has to end it.
+func (o Operation) Waits() bool { return o.Phase == running && !o.Retries }
+
 // noteAnswers notes which Applications have compared since they were asked.
 func (seen *Cluster) noteAnswers() {
 	for _, app := range seen.Applications.Items {

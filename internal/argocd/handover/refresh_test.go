@@ -232,3 +232,44 @@ func TestAppliedRevision_HasTheFormOfFlux(t *testing.T) {
 	}
 	assert.Empty(t, new(Cluster).AppliedRevision(declared()))
 }
+
+// restarts returns the names of the Applications whose sync has to begin again.
+func (seen *Cluster) restarts() (names []string) {
+	for _, one := range seen.ToRestart(declared()) {
+		names = append(names, one.Name)
+	}
+	return names
+}
+
+func TestRestart_BeginsAgainOnceWhatFailedAndAlwaysWhatIsOfFormerSources(t *testing.T) {
+	seen := applied()
+	child := seen.at(atInfrastructure)
+	for name, test := range map[string]struct {
+		sync         Operation
+		first, again bool
+	}{
+		"it succeeded":                       {Operation{Phase: "Succeeded"}, false, false},
+		"it succeeded with former sources":   {Operation{Phase: "Succeeded", Former: true}, false, false},
+		"it failed":                          {Operation{Phase: failed}, true, false},
+		"Argo CD failed":                     {Operation{Phase: failedByArgo}, true, false},
+		"it is tried again":                  {Operation{Phase: running, Retries: true}, true, false},
+		"it runs":                            {Operation{Phase: running}, false, false},
+		"it runs with former sources":        {Operation{Phase: running, Former: true}, true, true},
+		"it is tried with former sources":    {Operation{Phase: running, Retries: true, Former: true}, true, true},
+		"it ends already":                    {Operation{Phase: terminating, Former: true}, false, false},
+		"there was none":                     {Operation{}, false, false},
+		"it failed with former sources once": {Operation{Phase: failed, Former: true}, true, false},
+	} {
+		seen.Restarted, child.Operation = nil, test.sync
+		assert.Equal(t, test.first, len(seen.restarts()) == 1, name)
+		seen.Restart(*child)
+		assert.Equal(t, test.again, len(seen.restarts()) == 1, name)
+	}
+	child.Operation = Operation{Phase: failed}
+	seen.Restarted = nil
+	seen.Refreshes = nil
+	assert.Empty(t, seen.restarts(), "Argo CD's controllers do not run yet")
+	seen.Begin(declared())
+	seen.LookOnly = true
+	assert.Empty(t, seen.restarts(), "it only looks")
+}
