@@ -78,8 +78,7 @@ gitops: tools ## Flux: owners of components, sources, access, keys, adoption and
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestGitOps'
 
 .PHONY: argocd
-argocd: tools ## Argo CD: handover, settings, what is stuck, credentials, from one engine to the other, in a lab
-	$(LAB) tools argo-cd argo-cd-chart redis helm kustomize
+argocd: tools argo-cd ## Argo CD: handover, settings, what is stuck, credentials, from one engine to the other, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestArgoCD'
 
 .PHONY: clusters

@@ -224,6 +224,9 @@ func (g *GitOps) derive(stack string) {
 		g.Path = "kubernetes/clusters/" + stack
 	}
 	g.Flux.derive()
+	if rest, isSSH := strings.CutPrefix(g.URL, "ssh://"); isSSH && g.Engine == EngineArgoCD && !strings.Contains(rest, "@") {
+		g.URL = "ssh://git@" + rest // Argo CD takes no URL of SSH without a user
+	}
 }
 
 // gitOpsCheck checks the section gitops, and the secrets that it needs.

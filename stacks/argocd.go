@@ -1,7 +1,6 @@
 package stacks
 
 import (
-	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/argocd"
@@ -20,10 +19,6 @@ type argoCD struct {
 func (a *argoCD) refuseForeign() (_ pulumi.ResourceOption, err error) {
 	a.before, err = argocd.RefuseForeign(a.ctx, steps.Secrets+"-argocd-foreign", a.Identity.Name, a.talos.Kubeconfig)
 	return a.before, err
-}
-
-func (a *argoCD) makeNamespace(before pulumi.ResourceOption) (*v1.Namespace, error) {
-	return argocd.NewNamespace(a.ctx, steps.Secrets+"-argocd-namespace", a.Identity.Name, a.objectsAfter(a.machines, a.crds), before)
 }
 
 func (a *argoCD) prepare(args *secrets.SecretsFoundationArgs) {

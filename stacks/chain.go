@@ -8,8 +8,10 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components"
+	"github.com/slipway-platform/slipway/components/argocd"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
+	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
@@ -34,7 +36,7 @@ type chain struct {
 	machines   *readiness.ReadinessGate // waits until the API answers and the nodes have registered
 	kubernetes pulumi.Resource          // stands for the Kubernetes cluster, with all objects in it
 	crds       *core.CRDs               // nil if the stack installs none
-	namespace  *v1.Namespace            // the engine's; Flux's without one
+	namespace  *v1.Namespace            // the engine's
 	fluxValues *components.FluxValues   // of the releases that Flux owns; nil if the stack does not hand over
 	network    *cilium.CiliumCore
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
@@ -152,17 +154,27 @@ func (c *chain) connect() error {
 	return c.providers.Connect(c.ctx, c.Identity.Name, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }
 
-// makeNamespace makes the engine's namespace. The option of the engine refuses the engine of somebody else before the first object in it.
+// makeNamespace makes the engine's namespace, which exists without the engine, too. The option of the engine refuses the engine of somebody
+// else before the first object in it.
 func (c *chain) makeNamespace() (err error) {
-	if c.engine == nil {
-		c.namespace, err = secrets.NewNamespace(c.ctx, steps.Secrets, c.objectsAfter(c.machines, c.crds), pulumi.Composite())
+	before := pulumi.Composite()
+	if c.engine != nil {
+		if before, err = c.engine.refuseForeign(); err != nil {
+			return err
+		}
+	}
+	in := c.objectsAfter(c.machines, c.crds)
+	if c.GitOps.Engine == cluster.EngineArgoCD {
+		c.namespace, err = argocd.NewNamespace(c.ctx, steps.Secrets+"-argocd-namespace", c.Identity.Name, in, before)
 		return err
 	}
-	before, err := c.engine.refuseForeign()
-	if err == nil {
-		c.namespace, err = c.engine.makeNamespace(before)
+	if c.namespace, err = secrets.NewNamespace(c.ctx, steps.Secrets, in, before); err != nil {
+		return err
 	}
-	return err
+	if c.engine != nil {
+		c.fluxValues = gitops.FluxValues(c.ctx, steps.GitOps, c.namespace, before)
+	}
+	return nil
 }
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.

@@ -1,7 +1,6 @@
 package stacks
 
 import (
-	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/secrets"
@@ -11,8 +10,6 @@ import (
 type engine interface {
 	// refuseForeign returns an option for a resource, before whose creation an engine of somebody else is refused.
 	refuseForeign() (pulumi.ResourceOption, error)
-	// makeNamespace makes the engine's namespace, with the option of refuseForeign.
-	makeNamespace(before pulumi.ResourceOption) (*v1.Namespace, error)
 	// prepare adds to the secrets foundation what must exist before the engine starts.
 	prepare(*secrets.SecretsFoundationArgs)
 	// handOver installs the engine, which has applied the repository at the end.

@@ -1,7 +1,6 @@
 package stacks
 
 import (
-	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/gitops"
@@ -20,15 +19,6 @@ type flux struct {
 func (f *flux) refuseForeign() (_ pulumi.ResourceOption, err error) {
 	f.before, err = gitops.RefuseForeignFlux(f.ctx, steps.Secrets+"-flux-foreign", f.Identity.Name, f.talos.Kubeconfig, f.GitOps)
 	return f.before, err
-}
-
-// makeNamespace makes it before the first release that Flux may own, which gets its values there.
-func (f *flux) makeNamespace(before pulumi.ResourceOption) (*v1.Namespace, error) {
-	namespace, err := secrets.NewNamespace(f.ctx, steps.Secrets, f.objectsAfter(f.machines, f.crds), before)
-	if err == nil {
-		f.fluxValues = gitops.FluxValues(f.ctx, steps.GitOps, namespace, before)
-	}
-	return namespace, err
 }
 
 func (f *flux) prepare(args *secrets.SecretsFoundationArgs) {

@@ -56,13 +56,14 @@ type SecretsFoundation struct {
 }
 
 // NewNamespace creates Flux's namespace. It comes early: what Flux owns gets its values there before a gate waits for their effect. before
-// is an option of the namespace, which may be there without Flux. The name is that of the SecretsFoundation.
+// is an option of the namespace, which may be there without Flux, and stays when another engine takes over: objects of the tree may be in
+// it. The name is that of the SecretsFoundation.
 func NewNamespace(ctx *pulumi.Context, name string, in component.InCluster, before pulumi.ResourceOption) (*v1.Namespace, error) {
 	// The names are part of the state. It has been the component's child.
 	former := pulumi.Aliases([]pulumi.Alias{{ParentURN: component.URN(ctx, typeSecretsFoundation, name)}})
 	return v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(cluster.FluxNamespace)},
-	}, in.Child(nil, former, before))
+	}, in.Child(nil, former, before, pulumi.RetainOnDelete(true)))
 }
 
 // NewSecretsFoundation creates the Secrets of every kind in the arguments. Their values are secret in the state;
@@ -74,22 +75,21 @@ func NewSecretsFoundation(
 	if err := component.Register(ctx, typeSecretsFoundation, name, args.validate(), nil, s, opts...); err != nil {
 		return nil, err
 	}
-	children := args.Child(s)
-	if args.Flux != nil && args.Flux.Before != nil {
-		children = pulumi.Composite(children, args.Flux.Before)
+	namespace := args.Namespace.Metadata.Name().Elem()
+	after := func(before pulumi.ResourceOption) pulumi.ResourceOption {
+		if before == nil {
+			return args.Child(s)
+		}
+		return args.Child(s, before)
 	}
 	s.leaves = append(s.leaves, args.Namespace)
 	if args.Flux != nil {
-		if err := s.provideFlux(ctx, name, args.Namespace.Metadata.Name().Elem(), args.Flux, children); err != nil {
+		if err := s.provideFlux(ctx, name, namespace, args.Flux, after(args.Flux.Before)); err != nil {
 			return nil, err
 		}
 	}
 	if args.ArgoCD != nil {
-		children := args.Child(s)
-		if args.ArgoCD.Before != nil {
-			children = pulumi.Composite(children, args.ArgoCD.Before)
-		}
-		if err := s.provideArgoCD(ctx, name, args.Namespace.Metadata.Name().Elem(), args.ArgoCD, children); err != nil {
+		if err := s.provideArgoCD(ctx, name, namespace, args.ArgoCD, after(args.ArgoCD.Before)); err != nil {
 			return nil, err
 		}
 	}

@@ -26,6 +26,7 @@ func TestArgoCD_TakesOverWhatFluxWould(t *testing.T) {
 		{"a changed setting is in every manifest when the run ends", argoCDSettings},
 		{"a commit is applied, and what it removes is removed", argoCDCommits},
 		{"what does not come up is named", argoCDNames},
+		{"a wrong choice is put right by the stack file alone", argoCDChoices},
 		{"refused credentials are named, and new ones tried", argoCDCredentials},
 		{"Argo CD goes, Flux comes, and what runs stays", argoCDToFlux},
 		{"Flux goes, Argo CD comes, and what runs stays", fluxToArgoCD},
@@ -75,6 +76,8 @@ func argoCDComesUp(l *lab) {
 	l.argoCDTree()
 	l.commit("argocd", nil)
 	comesUp(l)
+	l.apply("infra", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "own", "namespace": "argocd"},
+		"data": map[string]any{"stays": "yes"}})
 	l.appliedByArgoCD()
 	t := l.t
 	require.Equal(t, `[{"start":"10.25.11.100","stop":"10.25.11.150"}]`, l.field("ciliumloadbalancerippool/infra", "{.spec.blocks}"),
@@ -179,7 +182,7 @@ func argoCDNames(l *lab) {
 	}
 
 	broken("no such field", "apiVersion: apps/v1\n", "apiVersion: apps/v1\n- nonsense\n")
-	fails(`Application argocd/podinfo: .*kustomize build`)
+	fails(`Application argocd/podinfo: .*MalformedYAMLError`)
 	broken("no such setting", "${CLUSTER_NAME}", "${NO_SUCH_SETTING}")
 	fails(`Application argocd/podinfo: .*\$\{NO_SUCH_SETTING\} is not a setting of this cluster`)
 	broken("refused", "name: podinfo\n", "name: Podinfo_\n")
@@ -193,17 +196,65 @@ func argoCDNames(l *lab) {
 		"seccompProfile: {type: RuntimeDefault}}\n      containers:\n        - name: before\n          image: ghcr.io/stefanprodan/podinfo:6.9.0\n" +
 		"          command: [sh, -c, exit 3]\n          securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}\n---\n"
 	broken("a hook that fails", "apiVersion: apps/v1\n", hook+"apiVersion: apps/v1\n")
-	fails(`Application argocd/podinfo: .*before`)
+	fails(`Application argocd/podinfo: .*PreSync hook.*Job podinfo/before`)
 	broken("as before", "", "")
 	l.timeout("8m")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.appliedByArgoCD()
 }
 
+// argoCDChoices makes choices of folders that fail, which keeps the Applications after them waiting, and that leave nothing of the former
+// choice but what may not be removed.
+func argoCDChoices(l *lab) {
+	t := l.t
+	choose := func(values map[string]any, timeout string) {
+		editStackFile(t, l.stackFile("infra"), func(s settings) {
+			gitops := s["slipway:gitops"].(map[string]any)
+			gitops["settings"], gitops["timeout"] = values, timeout
+		})
+	}
+	choose(map[string]any{"DOMAIN": "home.example.com"}, "75s") // of 1Password, which this cluster does not have
+	broken := "kubernetes/infrastructure/security/issuers/onepassword/own-ca/kustomization.yaml"
+	before, err := os.ReadFile(filepath.Join(l.project, broken))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(l.project, broken), []byte(string(before)+"  - nothing.yaml\n"), 0o600))
+	l.commit("a folder that cannot be built", nil)
+	l.fails(`Application argocd/issuers: .*nothing\.yaml`)
+	choose(map[string]any{"DOMAIN": "home.example.com", "KEYS": "git"}, "8m")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.appliedByArgoCD()
+
+	announce := func(how string) {
+		editStackFile(t, l.stackFile("infra"), func(s settings) {
+			s["slipway:network"].(map[string]any)["loadBalancers"].(map[string]any)["announce"] = how
+		})
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+		l.appliedByArgoCD()
+	}
+	announce("none")
+	require.Empty(t, l.kubectl("get", "ciliuml2announcementpolicies", "--output=name"), "the last object of an Application goes, too")
+	announce("l2")
+	require.NotEmpty(t, l.kubectl("get", "ciliuml2announcementpolicies", "--output=name"))
+
+	kept := filepath.Join(l.project, "kubernetes", "infrastructure", "security", "issuers", "own-ca", "kustomization.yaml")
+	text, err := os.ReadFile(kept)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(kept, []byte(strings.Replace(string(text), "  - ca.yaml\n", "", 1)), 0o600))
+	l.commit("a CA that is not in the repository any more", nil)
+	choose(map[string]any{"DOMAIN": "home.example.com", "KEYS": "git", "RUN": "again"}, "8m")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.appliedByArgoCD()
+	require.NotEmpty(t, l.kubectl("get", "--namespace=cert-manager", "certificate/cluster-ca", "--output=name"), "it is kept, and nothing waits for it")
+	require.NoError(t, os.WriteFile(kept, text, 0o600))
+	l.commit("a CA", nil)
+	choose(map[string]any{"DOMAIN": "home.example.com", "KEYS": "git"}, "8m")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+}
+
 func argoCDCredentials(l *lab) {
 	l.setSecret("infra", "gitPassword", "not "+l.password())
 	l.timeout("60s")
-	l.fails(`Application argocd/root: .*(authentication required|401|[Aa]uth)`)
+	l.fails(`Application argocd/root: .*authentication required`)
 	l.setSecret("infra", "gitPassword", l.password())
 	l.timeout("8m")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
@@ -234,7 +285,8 @@ func argoCDToFlux(l *lab) {
 	l.engineIs("argocd", false)
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, before, l.runsOn())
-	require.Empty(t, l.kubectl("get", "namespaces", "--field-selector=metadata.name=argocd", "--output=name"), "Argo CD is gone")
+	require.Empty(t, l.kubectl("get", "--namespace=argocd", "deployments,statefulsets,applications", "--output=name"), "Argo CD is gone")
+	require.Equal(t, "yes", l.kubectl("get", "--namespace=argocd", "configmap/own", "--output=jsonpath={.data.stays}"), "the namespace stays")
 	runGit(t, "-C", l.project, "rm", "-r", "--quiet", "kubernetes/clusters/infra/kustomization.yaml", "kubernetes/clusters/infra/podinfo")
 	l.smallFluxTree()
 	l.commit("flux", nil)

@@ -154,20 +154,23 @@ func (c inspection) others() error {
 		for _, one := range found {
 			if namespace := one.Metadata.Namespace; !seen[namespace] {
 				seen[namespace] = true
-				problems = append(problems, c.other(kind.name+" "+namespace+"/"+one.Metadata.Name, namespace))
+				problems = append(problems, c.other(kind.name+" "+namespace+"/"+one.Metadata.Name, namespace, one.Metadata.Annotations["meta.helm.sh/release-name"]))
 			}
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// other returns why an Argo CD is an obstacle, of which a workload was found.
-func (c inspection) other(title, namespace string) error {
+// other returns why an Argo CD is an obstacle, of which a workload was found. release is the Helm release that made it; "" if none did.
+func (c inspection) other(title, namespace, release string) error {
 	remove := fmt.Sprintf("remove that Argo CD without a cascade, so that what it has applied stays: argocd app delete NAME "+
 		"--cascade=false for each Application of the namespace %s, and then uninstall it", namespace)
 	if namespace != c.Namespace {
 		return fmt.Errorf("%s is part of an Argo CD in another namespace than %s, and two of them would apply the same objects; %s",
 			title, c.Namespace, remove)
+	}
+	if release != cluster.ArgoCDRelease { // Helm refuses the objects of another
+		return fmt.Errorf("%s is part of an Argo CD that this stack has not made, and is not overwritten; %s", title, remove)
 	}
 	return fmt.Errorf("%s is part of an Argo CD that this stack has not made, and is not overwritten; let this stack take it over: kubectl "+
 		"annotate namespace %s %s=%s; or %s", title, namespace, cluster.AnnotationCluster, c.Cluster, remove)

@@ -3,6 +3,7 @@ package owner
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,8 +56,9 @@ func of(cluster string) string {
 
 // server returns the list of a workload of Argo CD.
 func server(namespace string) string {
-	return `{items: [{metadata: {name: argocd-server, namespace: ` + namespace + `}}, {metadata: {name: argocd-repo-server, namespace: ` +
-		namespace + `}}]}`
+	const of = `, annotations: {meta.helm.sh/release-name: argocd}}}`
+	return `{items: [{metadata: {name: argocd-server, namespace: ` + namespace + of + `, {metadata: {name: argocd-repo-server, namespace: ` +
+		namespace + of + `]}`
 }
 
 func TestCheck_AllowsAClusterWithoutAnEngineAndTheStacksOwnArgoCD(t *testing.T) {
@@ -112,6 +114,9 @@ func TestCheck_RefusesEachArgoCDOfSomebodyElseOnce(t *testing.T) {
 	require.EqualError(t, check(t, map[string]string{statefulSets: server("argocd")}), "StatefulSet"+ours)
 	require.EqualError(t, check(t, map[string]string{deployments: server("argocd"), statefulSets: server("team")}),
 		"Deployment"+ours+"\nStatefulSet"+theirs)
+	another := strings.Replace(server("argocd"), "release-name: argocd", "release-name: argo", 1)
+	require.EqualError(t, check(t, map[string]string{deployments: another}), "Deployment argocd/argocd-server is part of an Argo CD that this "+
+		"stack has not made, and is not overwritten; "+remove("argocd"), "Helm takes over its own release only")
 }
 
 func TestCheck_NeverQuotesAKubeconfig(t *testing.T) {

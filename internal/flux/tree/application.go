@@ -30,10 +30,11 @@ func (o object) applicationSources() (sources []applicationSource) {
 	return sources
 }
 
-// applicationFolders returns the folders of this repository that an Application applies.
+// applicationFolders returns the folders of this repository that an Application applies. A manifest without a repository gets it from the
+// component kubernetes/argocd/application, with the plugin.
 func (o object) applicationFolders(settings map[string]string) (folders []string) {
 	for _, source := range o.applicationSources() {
-		if source.Path != "" && expand(source.RepoURL, settings) == settings["SOURCE_URL"] {
+		if source.Path != "" && (source.RepoURL == "" || expand(source.RepoURL, settings) == settings["SOURCE_URL"]) {
 			folders = append(folders, source.Path)
 		}
 	}
@@ -42,7 +43,9 @@ func (o object) applicationFolders(settings map[string]string) (folders []string
 
 // applicationLayer tells whether an Application has its settings replaced: its source names the plugin for that.
 func (o object) applicationLayer() layer {
-	replaced := slices.ContainsFunc(o.applicationSources(), func(s applicationSource) bool { return s.Plugin.Name == cluster.ArgoCDPlugin })
+	replaced := slices.ContainsFunc(o.applicationSources(), func(s applicationSource) bool {
+		return s.Plugin.Name == cluster.ArgoCDPlugin || s.RepoURL == "" && s.Path != ""
+	})
 	return layer{name: o.Metadata.Name, nothing: !replaced, application: true}
 }
 

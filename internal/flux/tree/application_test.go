@@ -1,0 +1,81 @@
+package tree
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// argoCDTree is the tree of this repository, with a cluster's folder for Argo CD and a workload in it.
+func argoCDTree(t *testing.T, deployment string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	add := func(name, text string) { files[name] = &fstest.MapFile{Data: []byte(text)} }
+	repository := os.DirFS(root)
+	require.NoError(t, fs.WalkDir(repository, "kubernetes", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(name, "kubernetes/clusters/") {
+			return err
+		}
+		text, err := fs.ReadFile(repository, name)
+		add(name, string(text))
+		return err
+	}))
+	add("kubernetes/clusters/infra/kustomization.yaml", "kind: Kustomization\nresources: [../../argocd, apps]\n")
+	add("kubernetes/clusters/infra/apps/kustomization.yaml",
+		"kind: Kustomization\nresources: [shop.yaml]\ncomponents: [../../../argocd/application]\n")
+	add("kubernetes/clusters/infra/apps/shop.yaml",
+		"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: shop}\nspec: {source: {path: kubernetes/apps/shop}}\n")
+	add("kubernetes/apps/shop/deployment.yaml", deployment)
+	return files
+}
+
+func byArgoCD(c *cluster.Cluster) {
+	c.GitOps.Engine, c.Storage.Vault = cluster.EngineArgoCD, ""
+}
+
+func TestCheckStack_ReadsWhatApplicationsApply(t *testing.T) {
+	settings := map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}
+	for text, want := range map[string]string{
+		"kind: Deployment\nspec: {x: \"${CLUSTER_NAME}\"}\n": "",
+		"kind: Deployment\nspec: {x: \"${NO_SUCH}\"}\n":      "kubernetes/apps/shop/deployment.yaml:2: ${NO_SUCH} is not defined",
+	} {
+		stack := given(t, settings, byArgoCD)
+		advice, problems, err := CheckStack(argoCDTree(t, text), stack)
+		require.Empty(t, problems)
+		assert.Empty(t, advice)
+		if want == "" {
+			assert.NoError(t, err)
+		} else {
+			assert.ErrorContains(t, err, want)
+		}
+	}
+}
+
+func TestCheckStack_WarnsOfObjectsOfFluxThatArgoCDWouldApply(t *testing.T) {
+	stack := given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD)
+	advice, problems, err := CheckStack(argoCDTree(t, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\n"), stack)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Len(t, advice, 1)
+	assert.EqualError(t, advice[0], "gitops.path: kubernetes/apps/shop/deployment.yaml declares the HelmRelease shop of Flux, and gitops.engine is "+
+		"argocd, so that nothing acts on it; write an Application for what it applies, as docs/argocd.md shows")
+}
+
+func TestCheckStack_WarnsOfSettingsThatAnApplicationWithoutThePluginLeaves(t *testing.T) {
+	files := argoCDTree(t, "kind: Deployment\nspec: {x: \"${CLUSTER_NAME}\"}\n")
+	files["kubernetes/clusters/infra/apps/shop.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: argoproj.io/v1alpha1\nkind: Application\n" +
+		"metadata: {name: shop}\nspec: {source: {repoURL: \"${SOURCE_URL}\", path: kubernetes/apps/shop}}\n")}
+	advice, problems, err := CheckStack(files, given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Len(t, advice, 1)
+	assert.ErrorContains(t, advice[0], "${CLUSTER_NAME} stays as it is: the Application shop replaces nothing; if the setting is meant, give it "+
+		"spec.source.plugin.name: cluster-settings")
+}
