@@ -176,7 +176,7 @@ func (c *Cluster) repoServer() mapping {
 		"podAnnotations": mapping{AnnotationReads: c.Settings()[ArgoCDChecksum]},
 		"volumes": []mapping{
 			{"name": config, "configMap": mapping{"name": "argocd-cmp-cm"}},
-			{"name": FluxSettings, "configMap": mapping{"name": FluxSettings}},
+			{"name": ClusterSettings, "configMap": mapping{"name": ClusterSettings}},
 			{"name": temporary, "emptyDir": mapping{}},
 		},
 		"extraContainers": []mapping{{
@@ -192,7 +192,7 @@ func (c *Cluster) repoServer() mapping {
 			},
 			"volumeMounts": []mapping{
 				mount("var-files", "/var/run/argocd"), mount("plugins", "/home/argocd/cmp-server/plugins"), plugin,
-				mount(FluxSettings, settingsFolder), mount(temporary, "/tmp"),
+				mount(ClusterSettings, settingsFolder), mount(temporary, "/tmp"),
 			},
 		}},
 	}

@@ -11,8 +11,8 @@ import (
 // GitOps declares the engine that the cluster is handed over to, what it syncs from, and how it gets access to it. Give one of url, oci and
 // bucket. Where this section says Flux, it is Argo CD with `gitops.engine: argocd`, unless it says otherwise.
 type GitOps struct {
-	// Hand the cluster over to the engine. With `false` on a cluster that Flux runs, Flux is uninstalled. What it has applied stays, unless
-	// `gitops.deletionPolicy` says otherwise.
+	// Hand the cluster over to the engine. With `false` on a cluster that the engine runs, the engine is uninstalled. What it has applied
+	// stays, unless `gitops.deletionPolicy` says otherwise.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// What applies the repository: Flux, or [Argo CD](argocd.md). On a living cluster, it changes in
 	// [two runs](argocd.md#from-one-engine-to-the-other).

@@ -27,7 +27,7 @@ const (
 	FluxOperator  = "flux-operator"    // the release of flux-operator, and the manager of the fields that it sets
 	FluxInstance  = "flux"             // the FluxInstance
 	FluxSync      = "flux-system"      // the source that Flux syncs from, and the root Kustomization
-	FluxSettings  = "cluster-settings" // the ConfigMap with the cluster settings
+	ClusterSettings  = "cluster-settings" // the ConfigMap with the cluster settings
 )
 
 // Git is what the repository declares of a component that Flux owns, or owned: a HelmRelease in a file of the cluster's folder.

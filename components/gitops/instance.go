@@ -20,7 +20,7 @@ const rootSubstitution = `- op: add
   value:
     substituteFrom:
       - kind: ConfigMap
-        name: ` + cluster.FluxSettings + `
+        name: ` + cluster.ClusterSettings + `
 `
 
 // quickDependencies makes a Kustomization check its dependencies every 5 s. With Flux's default of 30 s, every bootstrap would

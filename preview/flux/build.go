@@ -183,7 +183,7 @@ func (b *builder) follow(in Layer, object Object) {
 	values := map[string]string{}
 	for _, from := range object.List("spec", "postBuild", "substituteFrom") {
 		switch {
-		case from["kind"] == "ConfigMap" && from["name"] == cluster.FluxSettings:
+		case from["kind"] == "ConfigMap" && from["name"] == cluster.ClusterSettings:
 			maps.Copy(values, b.settings)
 		case from["optional"] != true:
 			b.found(in, "%s: substitutes from %v %v, which nothing defines", object.Title(), from["kind"], from["name"])

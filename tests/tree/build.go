@@ -14,7 +14,7 @@ type (
 const (
 	fluxNamespace  = cluster.FluxNamespace
 	rootName       = cluster.FluxSync
-	settingsName   = cluster.FluxSettings
+	settingsName   = cluster.ClusterSettings
 	kustomizeGroup = flux.KustomizeGroup
 	helmGroup      = flux.HelmGroup
 	sourceGroup    = flux.SourceGroup

@@ -50,7 +50,7 @@ func (s Settings) Triggers() (triggers pulumi.Array) {
 func New(
 	ctx *pulumi.Context, name string, settings Settings, namespace string, labels pulumi.StringMap, opts ...pulumi.ResourceOption,
 ) (*v1.ConfigMap, error) {
-	meta := metav1.ObjectMetaArgs{Name: pulumi.String(cluster.FluxSettings), Namespace: pulumi.String(namespace)}
+	meta := metav1.ObjectMetaArgs{Name: pulumi.String(cluster.ClusterSettings), Namespace: pulumi.String(namespace)}
 	if labels != nil {
 		meta.Labels = labels
 	}

@@ -49,7 +49,7 @@ func (r *reader) undefined(defined []string) error {
 		case r.own[use.Key], isSetting && !use.layer.without:
 			continue
 		case isSetting:
-			one.Remedy = "add the ConfigMap " + cluster.FluxSettings + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
+			one.Remedy = "add the ConfigMap " + cluster.ClusterSettings + " to postBuild.substituteFrom of the Kustomization " + use.layer.name
 		case follows(use.Key) == "" && meant != "":
 			one.Remedy = "did you mean " + meant + "?"
 		case of != nil:
