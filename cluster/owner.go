@@ -23,11 +23,11 @@ func (Owner) Choices() []string { return texts(OwnerPulumi, OwnerFlux) }
 
 // Names in a cluster that Slipway, Flux and the tree agree on.
 const (
-	FluxNamespace = "flux-system"      // of Flux, the cluster settings, and the HelmReleases of the components that Flux owns
-	FluxOperator  = "flux-operator"    // the release of flux-operator, and the manager of the fields that it sets
-	FluxInstance  = "flux"             // the FluxInstance
-	FluxSync      = "flux-system"      // the source that Flux syncs from, and the root Kustomization
-	ClusterSettings  = "cluster-settings" // the ConfigMap with the cluster settings
+	FluxNamespace   = "flux-system"      // of Flux, the cluster settings, and the HelmReleases of the components that Flux owns
+	FluxOperator    = "flux-operator"    // the release of flux-operator, and the manager of the fields that it sets
+	FluxInstance    = "flux"             // the FluxInstance
+	FluxSync        = "flux-system"      // the source that Flux syncs from, and the root Kustomization
+	ClusterSettings = "cluster-settings" // the ConfigMap with the cluster settings
 )
 
 // Git is what the repository declares of a component that Flux owns, or owned: a HelmRelease in a file of the cluster's folder.
