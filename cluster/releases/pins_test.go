@@ -36,6 +36,7 @@ var pins = []pin{
 	{"Gateway API", "kubernetes-sigs/gateway-api", "", same, "`tests/tree`: each object against the CRDs"},
 	{"Flux", "fluxcd/flux2", "", "its controllers, as programs", "`tests/tree`: each object against the CRDs"},
 	{"flux-operator", "ghcr.io/controlplaneio-fluxcd/charts/flux-operator", "", "the program; a chart of the lab", "lab: real CRDs"},
+	{"Argo CD (chart)", "argo-cd", "", "the same, without high availability; Argo CD 3.5.2, which it installs, on demand", "`tests/charts`"},
 	{"cert-manager", "cert-manager", "", "chart and CRDs; the controllers behind a main of the lab", "`tests/tree`"},
 	{"External Secrets", "external-secrets", "", "0.20.4", "`tests/tree`: the values and the objects that Slipway writes, and the CRDs"},
 	{"1Password Connect", "connect", "", "simulated; a chart of the lab", "the keys of its values: `cluster/chartkeys`"},
