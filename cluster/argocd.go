@@ -90,8 +90,9 @@ local s = obj.status
 if s == nil or s.sync == nil then
   return hs
 end
+local broken = {ComparisonError = true, InvalidSpecError = true, SyncError = true, UnknownError = true}
 for _, c in ipairs(s.conditions or {}) do
-  if string.sub(c.type, -5) == "Error" then
+  if broken[c.type] then
     return {status = "Degraded", message = c.type .. ": " .. (c.message or "")}
   end
 end

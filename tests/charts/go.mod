@@ -5,6 +5,7 @@ go 1.26.6
 require (
 	github.com/slipway-platform/slipway v0.0.0
 	github.com/stretchr/testify v1.11.1
+	github.com/yuin/gopher-lua v1.1.2
 	golang.org/x/mod v0.37.0
 	helm.sh/helm/v3 v3.20.0
 	sigs.k8s.io/yaml v1.6.0
