@@ -170,7 +170,7 @@ CHART ?=
 .PHONY: golden
 golden: ## Write the golden files, the reference and the generated tables anew; with the keys of a chart's values: CHART=FOLDER
 	go test ./components/cilium/chart ./components/secrets ./internal/health ./internal/health/externalsecrets \
-		./internal/health/gate ./internal/flux/handover ./internal/health/mesh ./internal/health/storage ./internal/health/own \
+		./internal/health/gate ./internal/flux/handover ./internal/argocd/handover ./internal/health/mesh ./internal/health/storage ./internal/health/own \
 		./cluster/machineconfig ./cluster/releases ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults ./cmd/newcluster -update
 	go -C lab test ./fault ./proxmox -update
 	go -C lab test ./talos -run TestReal_TheDocument -update
