@@ -83,8 +83,8 @@ func (c *Cluster) ArgoCDService() Service {
 }
 
 // applicationHealth is the health of an Application for the one above it: that of its objects. One that is out of sync is progressing, so
-// that a later wave waits for it, unless somebody syncs it by hand. One that cannot be synced is degraded: otherwise the sync above it would
-// wait for ever, at the commit at which it began.
+// that a later wave waits for it, unless somebody syncs it by hand. One that cannot be synced is degraded: otherwise the sync above it
+// would wait for ever, at the commit at which it began.
 const applicationHealth = `hs = {status = "Progressing", message = "has not been synced yet"}
 local s = obj.status
 if s == nil or s.sync == nil then
@@ -182,7 +182,8 @@ func (c *Cluster) repoServer() mapping {
 		},
 		"extraContainers": []mapping{{
 			"name":    ArgoCDPlugin,
-			"image":   "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:" + `{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}`,
+			"image": "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:" +
+				`{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}`,
 			"command": []string{"/var/run/argocd/argocd-cmp-server"},
 			"env": []mapping{
 				{"name": "SETTINGS_DIR", "value": settingsFolder}, {"name": pluginScript, "value": substitution},
@@ -203,8 +204,8 @@ func (c *Cluster) repoServer() mapping {
 	return values
 }
 
-// ArgoCDChecksum is the setting that changes with all others. A source of an Application has it in the variables of its plugin, so that Argo CD
-// takes no manifest from its cache that was rendered with other settings.
+// ArgoCDChecksum is the setting that changes with all others. A source of an Application has it in the variables of its plugin, so that
+// Argo CD takes no manifest from its cache that was rendered with other settings.
 const ArgoCDChecksum = "SETTINGS_CHECKSUM"
 
 // checksumOf returns a short checksum of settings.

@@ -44,7 +44,8 @@ var Settings = slices.Concat([]Setting{
 		}
 		return string(c.GitOps.Source().Kind)
 	}},
-	{"SOURCE_URL", "gitops.url", "the repository, for Applications; only with `engine: argocd`", ofArgoCD(func(g GitOps) string { return g.URL })},
+	{"SOURCE_URL", "gitops.url", "the repository, for Applications; only with `engine: argocd`",
+		ofArgoCD(func(g GitOps) string { return g.URL })},
 	{ArgoCDChecksum, "gitops.settings", "checksum of the other settings, for the plugin of Applications; only with `engine: argocd`",
 		func(*Cluster) string { return "" }}, // which Settings adds
 	{"SOURCE_BRANCH", "gitops.branch", "the branch, for Applications; only with `engine: argocd`",

@@ -2,8 +2,8 @@
 // (workloads), until a secret has synced (external-secrets), until Flux or Argo CD has applied its tree (handover, argocd), until the
 // cluster is connected with its mesh (mesh), until pods get volumes (storage), or until the checks of the stack file hold (checks), and
 // prints what is missing while it waits. The subcommands bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers
-// change the cluster, storage removes what it creates, argocd asks Argo CD to compare anew, snapshot copies etcd to a file, and picture only
-// reads files. The program runs it with a spec on standard input; a person runs it with flags.
+// change the cluster, storage removes what it creates, argocd asks Argo CD to compare anew and begins failed syncs again, snapshot copies
+// etcd to a file, and picture only reads files. The program runs it with a spec on standard input; a person runs it with flags.
 package probe
 
 import (
@@ -72,7 +72,7 @@ const usageEnd = `
 Bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers change the cluster; their spec is read from standard input.
 Snapshot has flags only, and picture only reads files.
 The others change nothing; the samples of workloads are dry runs, storage removes the volume that it creates, and argocd without --once
-asks Argo CD to compare anew. Without --kubeconfig their spec is read as one JSON object from standard input. "gate -h" and so on list
+asks Argo CD to compare anew, and begins failed syncs again. Without --kubeconfig their spec is read as one JSON object from standard input. "gate -h" and so on list
 the flags.
 Progress goes to standard error: on a terminal a table that is redrawn, elsewhere lines; at its end one sentence. The report goes to standard
 output, with one line of JSON at its end if all conditions hold.

@@ -87,8 +87,8 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 // Leaves returns the resource that others wait for: the probe, which ends once Argo CD has applied the repository.
 func (h *GitOpsHandover) Leaves() []pulumi.Resource { return slices.Clone(h.leaves) }
 
-// NewNamespace creates Argo CD's namespace, before the Secrets in it. before is the option of RefuseForeign. It stays when Argo CD goes: objects
-// of the tree may be in it.
+// NewNamespace creates Argo CD's namespace, before the Secrets in it. before is the option of RefuseForeign. It stays when Argo CD goes:
+// objects of the tree may be in it.
 func NewNamespace(
 	ctx *pulumi.Context, name, clusterName string, in component.InCluster, before pulumi.ResourceOption,
 ) (*v1.Namespace, error) {

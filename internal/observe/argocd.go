@@ -75,8 +75,8 @@ func (a *ArgoCD) Watch(ctx context.Context) {
 }
 
 // refresh asks the Applications of the tree to compare anew, once Argo CD's controllers run: settings and credentials may have changed, and
-// Argo CD takes manifests from a cache for a day, and looks at Git every few minutes. From then on, it begins syncs again that have failed or
-// are of former sources.
+// Argo CD takes manifests from a cache for a day, and looks at Git every few minutes. From then on, it begins syncs again that have failed
+// or are of former sources.
 func (a *ArgoCD) refresh(ctx context.Context) {
 	for ; ctx.Err() == nil; pause(ctx, pollEvery) {
 		var begins, looks bool

@@ -52,8 +52,8 @@ func (seen *Cluster) ToAsk() (apps []Application, done bool) {
 }
 
 // ToRestart returns the Applications of the tree whose sync has to begin again now. Argo CD goes on with a sync of former sources, for as
-// long as it is tried again or waits for an object: see newSyncOperationResult in its controller/sync.go. And it does not begin again by itself
-// what failed at a revision for the last time.
+// long as it is tried again or waits for an object: see newSyncOperationResult in its controller/sync.go. And it does not begin again by
+// itself what failed at a revision for the last time.
 func (seen *Cluster) ToRestart(spec *Spec) (apps []Application) {
 	if seen.LookOnly || seen.Refreshes == nil {
 		return nil

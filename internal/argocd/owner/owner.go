@@ -154,7 +154,8 @@ func (c inspection) others() error {
 		for _, one := range found {
 			if namespace := one.Metadata.Namespace; !seen[namespace] {
 				seen[namespace] = true
-				problems = append(problems, c.other(kind.name+" "+namespace+"/"+one.Metadata.Name, namespace, one.Metadata.Annotations["meta.helm.sh/release-name"]))
+				release := one.Metadata.Annotations["meta.helm.sh/release-name"]
+				problems = append(problems, c.other(kind.name+" "+namespace+"/"+one.Metadata.Name, namespace, release))
 			}
 		}
 	}

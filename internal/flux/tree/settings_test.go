@@ -205,9 +205,10 @@ func TestCheckStack_LeavesANameAloneThatAManifestUses(t *testing.T) {
 func TestCheckStack_ChecksThePathAsFarAsTheCheckoutHasIt(t *testing.T) {
 	for folder, want := range map[string][2]string{
 		"./kubernetes/clusters/infra": {},
-		"kubernetes/clusters/infar": {"gitops.path: kubernetes/clusters/infar is no folder of this checkout; if the cluster is applied from this " +
-			"repository, did you mean kubernetes/clusters/infra?"},
-		"clusters/home": {"gitops.path: clusters/home is no folder of this checkout; make it there, unless the cluster is applied from another repository"},
+		"kubernetes/clusters/infar": {"gitops.path: kubernetes/clusters/infar is no folder of this checkout; if the cluster is applied from " +
+			"this repository, did you mean kubernetes/clusters/infra?"},
+		"clusters/home": {"gitops.path: clusters/home is no folder of this checkout; make it there, unless the cluster is applied from another " +
+			"repository"},
 		"kubernetes/clusters/infra/object.yaml": {1: "gitops.path: kubernetes/clusters/infra/object.yaml is a file, and a folder is " +
 			"applied; write kubernetes/clusters/infra"},
 	} {
