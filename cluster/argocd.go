@@ -181,7 +181,7 @@ func (c *Cluster) repoServer() mapping {
 			{"name": temporary, "emptyDir": mapping{}},
 		},
 		"extraContainers": []mapping{{
-			"name":    ArgoCDPlugin,
+			"name": ArgoCDPlugin,
 			"image": "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:" +
 				`{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}`,
 			"command": []string{"/var/run/argocd/argocd-cmp-server"},
