@@ -1,8 +1,8 @@
 # Prints the manifests of this folder with the values of the cluster settings: the plugin cluster-settings of Argo CD runs it in bash, in a
 # copy of the repository. Each file of $SETTINGS_DIR is a setting. It replaces what Flux's postBuild.substituteFrom replaces: ${NAME},
-# ${NAME:=default}, ${NAME:-default}, and $$, which becomes $, so that $${NAME} stays as ${NAME}. A name without a value is an error, and so
-# is another form of an expression. A folder without a kustomization gets one, as with Flux. What Flux would not remove with its manifest, by
-# kustomize.toolkit.fluxcd.io/prune: disabled, Argo CD does not remove either, and does not count as out of sync.
+# ${NAME:=default}, ${NAME:-default}, and two dollars, which become one, so that ${NAME} with two stays as it is. A name without a value is
+# an error, and so is another form of an expression. A folder without a kustomization gets one, as with Flux. What Flux would not remove with
+# its manifest, by kustomize.toolkit.fluxcd.io/prune: disabled, Argo CD does not remove either, and does not count as out of sync.
 set -euo pipefail
 
 if ! [ -e kustomization.yaml ] && ! [ -e kustomization.yml ] && ! [ -e Kustomization ]; then
@@ -36,9 +36,9 @@ sub replaced {
 # kustomize writes labels and annotations of an object with four spaces, in blocks.
 sub annotate {
   my ($metadata, $key, $value) = @_;
-  return if $$metadata =~ s/^    \Q$key\E: (?:"(.*)"|\x27(.*)\x27|(.*))\n/"    $key: " . ($1 \/\/ $2 \/\/ $3) . ",$value\n"/me;
-  $$metadata .= "  annotations:\n" unless $$metadata =~ /^  annotations:\n/m;
-  $$metadata =~ s/^  annotations:\n/  annotations:\n    $key: $value\n/m;
+  return if ${$metadata} =~ s/^    \Q$key\E: (?:"(.*)"|\x27(.*)\x27|(.*))\n/"    $key: " . ($1 \/\/ $2 \/\/ $3) . ",$value\n"/me;
+  ${$metadata} .= "  annotations:\n" unless ${$metadata} =~ /^  annotations:\n/m;
+  ${$metadata} =~ s/^  annotations:\n/  annotations:\n    $key: $value\n/m;
 }
 
 for my $document (split(/^(?=---)/m, <STDIN>)) {
