@@ -261,6 +261,9 @@ func argoCDCredentials(l *lab) {
 	l.appliedByArgoCD()
 }
 
+// keepsCRDs is what Helm says of the chart's CRDs when Argo CD goes.
+const keepsCRDs = `^warning: Helm uninstall returned information: "These resources were kept due to the resource policy`
+
 // runsOn returns the identities of what the tree has brought, and of its pods.
 func (l *lab) runsOn() string {
 	l.t.Helper()
@@ -283,7 +286,7 @@ func argoCDToFlux(l *lab) {
 	l.fails(`Argo CD.*(gitops\.enabled: false|enabled)`)
 	require.Equal(t, before, l.runsOn(), "a refusal changes nothing")
 	l.engineIs("argocd", false)
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.pulumiSays(keepsCRDs, "up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, before, l.runsOn())
 	require.Empty(t, l.kubectl("get", "--namespace=argocd", "deployments,statefulsets,applications", "--output=name"), "Argo CD is gone")
 	require.Equal(t, "yes", l.kubectl("get", "--namespace=argocd", "configmap/own", "--output=jsonpath={.data.stays}"), "the namespace stays")
@@ -323,7 +326,8 @@ func argoCDDeletes(l *lab) {
 	t := l.t
 	editStackFile(t, l.stackFile("infra"), func(s settings) { s.set("gitops", map[string]any{"deletionPolicy": "delete"}) })
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	l.enable(false)
+	l.engineIs("argocd", false)
+	l.pulumiSays(keepsCRDs, "up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Empty(t, l.kubectl("get", "namespaces", "--field-selector=metadata.name=podinfo", "--output=name"))
 	require.Empty(t, l.kubectl("get", "ciliumloadbalancerippools", "--output=name"))
 	require.NotEmpty(t, l.kubectl("get", "--namespace=cert-manager", "certificates", "--output=name"), "what may not be removed with its manifest")
