@@ -151,7 +151,11 @@ func (c *Cluster) argoCDValues() mapping {
 	if ca := c.GitOps.CA; ca != "" {
 		configs["tls"] = mapping{"certificates": mapping{sourceHost(c.GitOps.URL): string(ca)}}
 	}
-	values := mapping{"configs": configs, "repoServer": c.repoServer()}
+	values := mapping{
+		"configs": configs, "repoServer": c.repoServer(),
+		// Otherwise, the repo-server repeats the error of a rendering that has failed three times for an hour, or until it is asked anew.
+		"global": mapping{"env": []mapping{{"name": "ARGOCD_PAUSE_GEN_AFTER_FAILED_ATTEMPTS", "value": "0"}}},
+	}
 	for _, part := range []string{"dex", "notifications"} { // neither does anything without a configuration
 		if ValueAt(given, part+".enabled") == nil {
 			values[part] = mapping{"enabled": false}

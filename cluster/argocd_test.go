@@ -136,6 +136,7 @@ func TestArgoCD_IsConfiguredForTheHandover(t *testing.T) {
 	assert.Equal(t, "60s", cm["timeout.reconciliation"], "gitops.interval")
 	params, _ := ValueAt(values, "configs.params").(map[string]any)
 	assert.Equal(t, map[string]any{"controller.diff.server.side": true, "controller.resource.health.persist": true}, params)
+	assert.Equal(t, []any{map[string]any{"name": "ARGOCD_PAUSE_GEN_AFTER_FAILED_ATTEMPTS", "value": "0"}}, ValueAt(values, "global.env"))
 	assert.Equal(t, false, ValueAt(values, "dex.enabled"))
 	assert.Nil(t, ValueAt(values, "redis-ha"))
 	container, _ := ValueAt(values, "repoServer.extraContainers").([]any)
