@@ -254,7 +254,7 @@ func argoCDChoices(l *lab) {
 func argoCDCredentials(l *lab) {
 	l.setSecret("infra", "gitPassword", "not "+l.password())
 	l.timeout("60s")
-	l.fails(`Application argocd/root: .*authentication required`)
+	l.fails(`Application argocd/.*: ComparisonError: .*authentication required`)
 	l.setSecret("infra", "gitPassword", l.password())
 	l.timeout("8m")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
