@@ -176,8 +176,8 @@ func TestArgoCD_LeavesToTheUserWhatIsOffByDefault(t *testing.T) {
 	assert.Equal(t, false, ValueAt(values, "notifications.enabled"))
 }
 
-// The chart expands templates in the values of its extra containers, and Kubernetes what is in a variable of a container: it makes one dollar
-// of two, and looks for other variables in $(NAME).
+// The chart expands templates in the values of its extra containers, and Kubernetes what is in a variable of a container: it makes one
+// dollar of two, and looks for other variables in $(NAME).
 func TestArgoCDPlugin_HasNothingThatHelmOrKubernetesWouldExpand(t *testing.T) {
 	for _, expanded := range []string{"{{", "$$", "$("} {
 		assert.NotContains(t, substitution, expanded)

@@ -98,7 +98,7 @@ func (a *ArgoCD) refresh(ctx context.Context) {
 }
 
 // restart makes Argo CD forget the sync of an Application, so that it begins another one, or end one that waits for an object. It is tried
-// again if the Application has changed meanwhile.
+// again if the Application has changed meanwhile. A refusal is reported by ask, which needs the same right.
 func (a *ArgoCD) restart(ctx context.Context, app handover.Application) {
 	change := `"operation":null,"status":{"operationState":null}`
 	if app.Operation.Waits() {

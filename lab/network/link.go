@@ -15,8 +15,8 @@ import (
 // LinkName is the bridge that has the addresses of all simulated machines.
 const LinkName = "slipway0"
 
-// linkMAC is the bridge's own, of those that are administered locally. Without one, the kernel gives the bridge the lowest MAC of its ports,
-// so that a new pod's card may change it, and connections of the others hang until they ask for it again.
+// linkMAC is the bridge's own, of those that are administered locally. Without one, the kernel gives the bridge the lowest MAC of its
+// ports, so that a new pod's card may change it, and connections of the others hang until they ask for it again.
 var linkMAC = net.HardwareAddr{0x02, 0x51, 0x17, 0x00, 0x00, 0x01}
 
 // localWithin is how long the kernel may take to make an added address usable.

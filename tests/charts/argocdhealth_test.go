@@ -58,13 +58,14 @@ func TestArgoCD_AnApplicationIsAsHealthyAsALaterWaveNeedsIt(t *testing.T) {
 	const automated = "spec: {syncPolicy: {automated: {}}}\n"
 	for application, want := range map[string]string{
 		automated: "Progressing",
-		automated + "status: {health: {status: Healthy}}":                                                                                "Progressing",
-		automated + "status: {sync: {status: Synced}}":                                                                                   "Progressing",
-		automated + "status: {sync: {status: OutOfSync}, health: {status: Healthy}}":                                                     "Progressing",
-		automated + "status: {sync: {status: OutOfSync}, health: {status: Missing}}":                                                     "Missing",
-		automated + "status: {sync: {status: Synced}, health: {status: Healthy}}":                                                        "Healthy",
-		automated + "status: {sync: {status: Synced}, health: {status: Degraded}}":                                                       "Degraded",
-		"spec: {}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}":                                                       "Healthy",
+		automated + "status: {health: {status: Healthy}}":                            "Progressing",
+		automated + "status: {sync: {status: Synced}}":                               "Progressing",
+		automated + "status: {sync: {status: OutOfSync}, health: {status: Healthy}}": "Progressing",
+		automated + "status: {sync: {status: OutOfSync}, health: {status: Missing}}": "Missing",
+		automated + "status: {sync: {status: Synced}, health: {status: Healthy}}":    "Healthy",
+		automated + "status: {sync: {status: Synced}, health: {status: Degraded}}":   "Degraded",
+		"spec: {}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}":   "Healthy",
+
 		automated + "status: {sync: {status: OutOfSync}, operationState: {phase: Failed}}":                                               "Degraded",
 		automated + "status: {sync: {status: OutOfSync}, operationState: {phase: Running, retryCount: 2}}":                               "Degraded",
 		automated + "status: {sync: {status: OutOfSync}, health: {status: Healthy}, operationState: {phase: Running}}":                   "Progressing",

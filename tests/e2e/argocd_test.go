@@ -110,7 +110,8 @@ func (l *lab) applications() (lines []string) {
 	}
 	require.NoError(l.t, json.Unmarshal([]byte(l.kubectl("get", "--namespace=argocd", "applications", "--output=json")), &list))
 	for _, one := range list.Items {
-		lines = append(lines, strings.Join([]string{one.Metadata.Name, one.Status.Sync.Status, one.Status.Health.Status, one.Status.Sync.Revision}, " "))
+		sync, health := one.Status.Sync, one.Status.Health
+		lines = append(lines, strings.Join([]string{one.Metadata.Name, sync.Status, health.Status, sync.Revision}, " "))
 	}
 	return lines
 }
