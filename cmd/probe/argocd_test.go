@@ -252,10 +252,14 @@ func TestArgoCD_OpensWhileTheRevisionMoves(t *testing.T) {
 	t.Parallel()
 	r := newArgoRig(t)
 	r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "Synced", "Progressing", "resources: []")
-	pushed := &until{text: "argocd/podinfo: everything Argo CD applies from the root is Synced and Healthy: is Progressing", then: func() {
-		r.push(t, strings.Replace(commit, "1", "2", 1))
-		r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "Synced", "Healthy", "resources: []")
-	}}
+	pushed := &until{
+		text: "holds  the root Application has applied the newest revision",
+		and:  "argocd/podinfo: everything Argo CD applies from the root is Synced and Healthy: is Progressing",
+		then: func() {
+			r.push(t, strings.Replace(commit, "1", "2", 1))
+			r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "Synced", "Healthy", "resources: []")
+		},
+	}
 	code, report, progress := executeUntil(t, pushed, argoSpec(t, r.Kube, 20*time.Second), "argocd")
 	assert.Equal(t, exitOpen, code, progress)
 	assert.Equal(t, "refs/heads/main@sha1:"+commit, report.Revision, "which it has applied; the newer one it applies")

@@ -264,16 +264,16 @@ func TestGate_ThatIsInterruptedPrintsItsReport(t *testing.T) {
 	assert.Contains(t, problem(t, report, "infra-worker-1", "node is Ready").Reason, "cni plugin not initialized")
 }
 
-// until is a buffer that calls a function once it contains a text. The zero value calls nothing.
+// until is a buffer that calls a function once it contains a text, and the other one if there is one. The zero value calls nothing.
 type until struct {
 	bytes.Buffer
-	text string
-	then func()
+	text, and string
+	then      func()
 }
 
 func (u *until) Write(p []byte) (int, error) {
 	n, err := u.Buffer.Write(p)
-	if then := u.then; then != nil && strings.Contains(u.String(), u.text) {
+	if then := u.then; then != nil && strings.Contains(u.String(), u.text) && strings.Contains(u.String(), u.and) {
 		u.then = nil
 		then()
 	}
