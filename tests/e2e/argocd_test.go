@@ -56,11 +56,12 @@ func (l *lab) argoCDTree(more ...string) {
 	write := func(name, text string) {
 		require.NoError(l.t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	write("kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - ../../argocd\n  - podinfo\n")
-	require.NoError(l.t, os.MkdirAll(filepath.Join(folder, "podinfo"), 0o700))
-	write("podinfo/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n  - podinfo.yaml\n"+
-		"components:\n  - ../../../argocd/application\n")
-	write("podinfo/podinfo.yaml", `apiVersion: argoproj.io/v1alpha1
+	kustomization := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\ncomponents:\n  - ../../argocd/application\nresources:\n"
+	for _, area := range areasOfArgoCD {
+		kustomization += "  - ../../argocd/" + area + "\n"
+	}
+	write("kustomization.yaml", kustomization+"  - podinfo.yaml\n")
+	write("podinfo.yaml", `apiVersion: argoproj.io/v1alpha1
 kind: Application
 metadata:
   name: podinfo
@@ -71,6 +72,10 @@ spec:
     path: kubernetes/apps/podinfo
 `+strings.Join(more, ""))
 }
+
+// areasOfArgoCD are the areas of the tree but for observability: in the lab, nothing says that an object of VictoriaMetrics' operator works,
+// and Argo CD waits for that.
+var areasOfArgoCD = []string{"networking", "security", "scheduling", "storage", "databases", "backup"}
 
 func argoCDComesUp(l *lab) {
 	l.argoCDTree()
@@ -143,7 +148,7 @@ func argoCDSettings(l *lab) {
 }
 
 func argoCDCommits(l *lab) {
-	config := filepath.Join(l.project, "kubernetes", "clusters", "infra", "podinfo", "config.yaml")
+	config := filepath.Join(l.project, "kubernetes", "clusters", "infra", "config.yaml")
 	kustomization := filepath.Join(filepath.Dir(config), "kustomization.yaml")
 	before, err := os.ReadFile(kustomization)
 	require.NoError(l.t, err)
@@ -291,7 +296,8 @@ func argoCDToFlux(l *lab) {
 	require.Equal(t, before, l.runsOn())
 	require.Empty(t, l.kubectl("get", "--namespace=argocd", "deployments,statefulsets,applications", "--output=name"), "Argo CD is gone")
 	require.Equal(t, "yes", l.kubectl("get", "--namespace=argocd", "configmap/own", "--output=jsonpath={.data.stays}"), "the namespace stays")
-	runGit(t, "-C", l.project, "rm", "-r", "--quiet", "kubernetes/clusters/infra/kustomization.yaml", "kubernetes/clusters/infra/podinfo")
+	runGit(t, "-C", l.project, "rm", "-r", "--quiet", "kubernetes/clusters/infra/kustomization.yaml",
+		"kubernetes/clusters/infra/podinfo.yaml")
 	l.smallFluxTree()
 	l.commit("flux", nil)
 	l.engineIs("flux", true)

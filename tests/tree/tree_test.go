@@ -256,15 +256,22 @@ func TestTree_HasNoFolderThatNoClusterApplies(t *testing.T) {
 			used[layer.Folder] = true
 		}
 	}
-	used[sops] = true                // a line in the folder of a cluster
-	used["kubernetes/argocd"] = true // of clusters with another engine; internal/flux/tree reads what it applies
+	files := checkout(t)
+	areas, err := files.ReadDir("kubernetes/argocd")
+	require.NoError(t, err)
+	for _, area := range areas { // lines in the folder of a cluster with the other engine
+		used["kubernetes/argocd/"+area] = true
+	}
+	for _, layer := range byArgoCD(t, checkout(t), stacks(t)[0], variants[asDeclared]) {
+		used[layer.Folder] = true
+	}
+	used[sops] = true // a line in the folder of a cluster
 	for _, change := range variants {
 		for _, line := range change.workloads {
 			used[clean(path.Join("kubernetes/clusters/any/workloads", line))] = true
 		}
 	}
 	var unused []string
-	files := checkout(t)
 	require.NoError(t, files.Walk("kubernetes", func(name string, _ os.FileInfo, err error) error {
 		folder := clean(path.Dir(name))
 		if err == nil && path.Base(name) == "kustomization.yaml" && !used[folder] && !partOf(t, files, folder, used) {

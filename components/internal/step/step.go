@@ -67,6 +67,10 @@ type Args struct {
 	// ReplaceWith lists resources after whose replacement the probe runs again; optional.
 	ReplaceWith []pulumi.Resource
 
+	// Repeats: after a run that failed, the probe runs again even if what it was for is taken back, because Pulumi forgets the former run
+	// first. So no resource may have a property of the run: Pulumi would delete it, too.
+	Repeats bool
+
 	Before *pulumi.ResourceHook // runs before the probe; its error is that of the step; optional
 }
 
@@ -78,6 +82,9 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	if args.Before != nil {
 		before := []*pulumi.ResourceHook{args.Before}
 		own = append(own, pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: before, BeforeUpdate: before}))
+	}
+	if args.Repeats {
+		own = append(own, pulumi.DeleteBeforeReplace(true))
 	}
 	if len(args.SecretTriggers) > 0 {
 		own = append(own, pulumi.AdditionalSecretOutputs([]string{"triggers"}))

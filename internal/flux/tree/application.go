@@ -49,11 +49,13 @@ func (o object) applicationLayer() layer {
 	return layer{name: o.Metadata.Name, nothing: !replaced, application: true}
 }
 
-// checkOfFlux returns advice about objects of Flux in a tree that Argo CD applies: nothing acts on them.
+// checkOfFlux returns advice about objects of Flux in a tree that Argo CD applies: nothing acts on them, but for releases, in whose place the
+// plugin puts what their charts make.
 func (r *reader) checkOfFlux() cluster.Problems {
 	var findings cluster.Findings
 	for _, d := range r.declared {
-		if strings.HasSuffix(d.group(), ".toolkit.fluxcd.io") {
+		isRelease := d.Kind == "HelmRelease" || d.Kind == "HelmRepository"
+		if strings.HasSuffix(d.group(), ".toolkit.fluxcd.io") && (!isRelease || d.layer.nothing) {
 			findings.Found("gitops.path", "write an Application for what it applies, as docs/argocd.md shows",
 				"%s declares the %s %s of Flux, and gitops.engine is argocd, so that nothing acts on it", d.file, d.Kind, d.Metadata.Name)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
+const shop = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: shop}\nspec: {source: {path: kubernetes/apps/shop}}\n"
+
 // argoCDTree is the tree of this repository, with a cluster's folder for Argo CD and a workload in it.
 func argoCDTree(t *testing.T, deployment string) fstest.MapFS {
 	t.Helper()
@@ -27,13 +29,17 @@ func argoCDTree(t *testing.T, deployment string) fstest.MapFS {
 		add(name, string(text))
 		return err
 	}))
-	add("kubernetes/clusters/infra/kustomization.yaml", "kind: Kustomization\nresources: [../../argocd, apps]\n")
-	add("kubernetes/clusters/infra/apps/kustomization.yaml",
-		"kind: Kustomization\nresources: [shop.yaml]\ncomponents: [../../../argocd/application]\n")
-	add("kubernetes/clusters/infra/apps/shop.yaml",
-		"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: shop}\nspec: {source: {path: kubernetes/apps/shop}}\n")
+	add("kubernetes/clusters/infra/kustomization.yaml", "kind: Kustomization\nresources: ["+strings.Join(argoCDAreas, ", ")+
+		", shop.yaml]\ncomponents: [../../argocd/application]\n")
+	add("kubernetes/clusters/infra/shop.yaml", shop)
 	add("kubernetes/apps/shop/deployment.yaml", deployment)
 	return files
+}
+
+// argoCDAreas are the folders of the tree's Applications, as the folder of a cluster names them.
+var argoCDAreas = []string{
+	"../../argocd/networking", "../../argocd/security", "../../argocd/scheduling", "../../argocd/storage", "../../argocd/observability",
+	"../../argocd/databases", "../../argocd/backup",
 }
 
 func byArgoCD(c *cluster.Cluster) {
@@ -60,17 +66,30 @@ func TestCheckStack_ReadsWhatApplicationsApply(t *testing.T) {
 
 func TestCheckStack_WarnsOfObjectsOfFluxThatArgoCDWouldApply(t *testing.T) {
 	stack := given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD)
-	advice, problems, err := CheckStack(argoCDTree(t, "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\n"), stack)
-	require.NoError(t, err)
-	require.Empty(t, problems)
-	require.Len(t, advice, 1)
-	assert.EqualError(t, advice[0], "gitops.path: kubernetes/apps/shop/deployment.yaml declares the HelmRelease shop of Flux, and gitops.engine is "+
-		"argocd, so that nothing acts on it; write an Application for what it applies, as docs/argocd.md shows")
+	const release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\n"
+	layer := strings.NewReplacer("helm.", "kustomize.", "HelmRelease", "Kustomization").Replace(release)
+	withoutPlugin := strings.Replace(shop, "path:", "repoURL: \"${SOURCE_URL}\", path:", 1)
+	for _, one := range []struct{ application, applies, named string }{
+		{shop, release, ""}, {shop, layer, "Kustomization"}, {withoutPlugin, release, "HelmRelease"},
+	} {
+		files := argoCDTree(t, one.applies)
+		files["kubernetes/clusters/infra/shop.yaml"] = &fstest.MapFile{Data: []byte(one.application)}
+		advice, problems, err := CheckStack(files, stack)
+		require.NoError(t, err)
+		require.Empty(t, problems)
+		if one.named == "" {
+			assert.Empty(t, advice, "the plugin renders it")
+			continue
+		}
+		require.Len(t, advice, 1)
+		assert.EqualError(t, advice[0], "gitops.path: kubernetes/apps/shop/deployment.yaml declares the "+one.named+" shop of Flux, and "+
+			"gitops.engine is argocd, so that nothing acts on it; write an Application for what it applies, as docs/argocd.md shows")
+	}
 }
 
 func TestCheckStack_WarnsOfSettingsThatAnApplicationWithoutThePluginLeaves(t *testing.T) {
 	files := argoCDTree(t, "kind: Deployment\nspec: {x: \"${CLUSTER_NAME}\"}\n")
-	files["kubernetes/clusters/infra/apps/shop.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: argoproj.io/v1alpha1\nkind: Application\n" +
+	files["kubernetes/clusters/infra/shop.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: argoproj.io/v1alpha1\nkind: Application\n" +
 		"metadata: {name: shop}\nspec: {source: {repoURL: \"${SOURCE_URL}\", path: kubernetes/apps/shop}}\n")}
 	advice, problems, err := CheckStack(files, given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD))
 	require.NoError(t, err)

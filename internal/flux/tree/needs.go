@@ -17,6 +17,7 @@ type declared struct {
 
 	file     string
 	document *yaml.Node
+	layer    layer
 }
 
 func (d declared) group() string {

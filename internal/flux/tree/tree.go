@@ -138,7 +138,7 @@ func (r *reader) objects(name string) (objects []object, err error) {
 		if !object.Metadata.unsubstituted() {
 			r.scan(name, &document)
 		}
-		r.declared = append(r.declared, declared{object, name, &document})
+		r.declared = append(r.declared, declared{object, name, &document, r.layer})
 		for key := range object.Spec.PostBuild.Substitute {
 			r.own[key] = true
 		}
