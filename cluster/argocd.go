@@ -140,6 +140,8 @@ func (c *Cluster) argoCDValues() mapping {
 			"controller.diff.server.side": true,
 			// The health of each object stays in the Application, where slipway-probe reads it.
 			"controller.resource.health.persist": true,
+			// A plugin gets a copy of the repository for each Application, and needs nothing of its history.
+			"reposerver.plugin.tar.exclusions": ".git",
 		},
 		"cmp": mapping{"create": true, "plugins": mapping{ArgoCDPlugin: mapping{
 			"generate": mapping{"command": []string{"bash", "-c", `eval "$` + pluginScript + `"`}},

@@ -111,6 +111,29 @@ metadata:
 	}
 }
 
+// The objects of charts are compared with those of helm-controller in tests/tree.
+func TestArgoCDPlugin_NamesWhatItCannotRender(t *testing.T) {
+	const (
+		repository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: charts\nspec:\n  url: https://charts.home.arpa\n"
+		release    = "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: shop\n  namespace: shop\nspec:\n" +
+			"  chart:\n    spec:\n      chart: shop\n      sourceRef:\n        kind: HelmRepository\n        name: charts\n      version: 1.2.3\n"
+	)
+	for _, one := range []struct{ was, is, want string }{
+		{"spec:\n  chart:", "spec:\n  valuesFrom:\n  - kind: Secret\n    name: own\n  chart:", "HelmRelease shop: spec: valuesFrom is for Flux; remove it"},
+		{"      version:", "      verify:\n        provider: cosign\n      version:", "HelmRelease shop: spec.chart.spec: verify is for Flux"},
+		{"  url:", "  secretRef:\n    name: login\n  url:", "HelmRepository charts: spec: secretRef is for Flux"},
+		{"version: 1.2.3", "version: 1.x", "HelmRelease shop: spec.chart.spec.version is 1.x; write one version"},
+		{"        name: charts", "        name: others", "HelmRelease shop: spec.chart.spec.sourceRef: the folder has no HelmRepository others; add it"},
+		{"  namespace: shop\n", "", "HelmRelease shop: metadata.namespace is missing; write it"},
+		{"spec:\n  chart:", "spec:\n  dependsOn:\n  - name: shop\n  chart:", "HelmRelease shop: spec.dependsOn leads back to itself"},
+	} {
+		text := repository + release
+		require.Contains(t, text, one.was)
+		_, err := rendered(t, nil, map[string]string{"kustomization.yaml": strings.Replace(text, one.was, one.is, 1)})
+		assert.ErrorContains(t, err, one.want)
+	}
+}
+
 // argoCD returns a cluster that is handed over to Argo CD.
 func argoCD(change func(*Cluster)) *Cluster {
 	c := New("infra")
@@ -135,7 +158,8 @@ func TestArgoCD_IsConfiguredForTheHandover(t *testing.T) {
 	assert.Equal(t, "annotation", cm["application.resourceTrackingMethod"], "an object that Helm made is adopted by it")
 	assert.Equal(t, "60s", cm["timeout.reconciliation"], "gitops.interval")
 	params, _ := ValueAt(values, "configs.params").(map[string]any)
-	assert.Equal(t, map[string]any{"controller.diff.server.side": true, "controller.resource.health.persist": true}, params)
+	assert.Equal(t, map[string]any{"controller.diff.server.side": true, "controller.resource.health.persist": true,
+		"reposerver.plugin.tar.exclusions": ".git"}, params)
 	assert.Equal(t, []any{map[string]any{"name": "ARGOCD_PAUSE_GEN_AFTER_FAILED_ATTEMPTS", "value": "0"}}, ValueAt(values, "global.env"))
 	assert.Equal(t, false, ValueAt(values, "dex.enabled"))
 	assert.Nil(t, ValueAt(values, "redis-ha"))

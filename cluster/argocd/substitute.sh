@@ -98,7 +98,7 @@ sub chart {
   my ($what, $spec) = @_;
   only("$what: spec.chart.spec", $spec, qw(chart interval reconcileStrategy sourceRef version));
   my ($name, $version, $source) = (text($spec, "chart"), text($spec, "version") // "", text($spec, "sourceRef", "name") // "");
-  $version =~ /^v?\d+\.\d+\.\d+/ or die "$what: spec.chart.spec.version is \"$version\"; write one version\n";
+  $version =~ /^v?\d+\.\d+\.\d+/ or die "$what: spec.chart.spec.version is " . ($version || "missing") . "; write one version\n";
   my $repository = $repositories{$source} or die "$what: spec.chart.spec.sourceRef: the folder has no HelmRepository $source; add it\n";
   only("HelmRepository $source: spec", $repository, qw(interval timeout type url));
   my $url = text($repository, "url");
@@ -133,7 +133,7 @@ sub released {
   only("$what: spec", $spec, qw(chart dependsOn driftDetection install interval maxHistory postRenderers releaseName rollback test timeout
     uninstall upgrade values));
   defined $namespace or die "$what: metadata.namespace is missing; write it\n";
-  my $folder = ".release-$name";
+  my ($wave, $folder) = (wave($name), ".release-$name");
   mkdir $folder;
   save("$folder/values.yaml", under($spec, "values") // "{}\n");
   my @options = ("--namespace", $namespace, "--values", "$folder/values.yaml", "--skip-tests");
@@ -147,7 +147,6 @@ sub released {
     save("$folder/kustomization.yaml", "resources: [objects.yaml]\n$changes");
     $objects = run("kustomize", "build", $folder);
   }
-  my $wave = wave($name);
   my @objects = split(/^---\n/m, $objects);
   for my $object (@objects) {
     $object =~ s/^metadata:\n/metadata:\n  namespace: $namespace\n/m unless defined text($object, "metadata", "namespace");

@@ -270,10 +270,15 @@ func argoCDCredentials(l *lab) {
 // keepsCRDs is what Helm says of the chart's CRDs when Argo CD goes.
 const keepsCRDs = `^warning: Helm uninstall returned information: "These resources were kept due to the resource policy`
 
-// runsOn returns the identities of what the tree has brought, and of its pods.
+// runsOn returns the identities of what the tree has brought, by manifests and by charts, and of its pods.
 func (l *lab) runsOn() string {
 	l.t.Helper()
-	return l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + " " + l.kubectl("get", "--namespace=gateway", "gateway/gateway", "--output=jsonpath={.metadata.uid}") + " " +
+	charts := ""
+	for _, namespace := range []string{"descheduler", "cnpg-system"} {
+		charts += l.kubectl("get", "--namespace="+namespace, "deployments,services,serviceaccounts,configmaps,pods",
+			"--field-selector=metadata.name!=kube-root-ca.crt,metadata.name!=default", "--output=jsonpath={.items[*].metadata.uid}") + " "
+	}
+	return charts + l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + " " + l.kubectl("get", "--namespace=gateway", "gateway/gateway", "--output=jsonpath={.metadata.uid}") + " " +
 		l.kubectl("get", "--namespace=podinfo", "deployments,services,pods,httproutes", "--output=jsonpath={.items[*].metadata.uid}")
 }
 
@@ -311,7 +316,8 @@ func (l *lab) smallFluxTree() {
 	folder := filepath.Join(l.project, "kubernetes", "clusters", "infra")
 	kustomization := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n"
 	require.NoError(l.t, os.WriteFile(filepath.Join(folder, "infrastructure", "kustomization.yaml"),
-		[]byte(kustomization+"  - ../../../infrastructure/networking\n  - ../../../infrastructure/security\n"), 0o600))
+		[]byte(kustomization+"  - ../../../infrastructure/networking\n  - ../../../infrastructure/security\n"+
+			"  - ../../../infrastructure/scheduling\n  - ../../../infrastructure/databases\n"), 0o600))
 }
 
 func fluxToArgoCD(l *lab) {
