@@ -42,6 +42,9 @@ type ArgoCD struct {
 	Repository string `json:"repository" form:"https-url" default:"https://argoproj.github.io/argo-helm" example:"https://charts.example.com/argo"`
 	// Run every component of Argo CD that serves requests twice, and Redis three times. It needs three nodes that take pods.
 	HighAvailability bool `json:"highAvailability" example:"true"`
+	// Use the access to the repository for every repository whose URL begins with this, too, as a credential template of Argo CD: for
+	// Applications with sources of their own. `gitops.url` must begin with it.
+	CredentialsFor string `json:"credentialsFor" form:"git-url" example:"https://git.home.arpa/platform"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
 	// contain no secrets. Dex and the notifications controller are off unless `dex.enabled` or `notifications.enabled` is set here.
 	Values ChartValues `json:"values" example:"{server: {ingress: {enabled: true}}}"`
@@ -179,6 +182,10 @@ func (c *Cluster) repoServer() mapping {
 	const config, temporary = "cluster-settings-plugin", "cluster-settings-tmp"
 	plugin := mount(config, "/home/argocd/cmp-server/config/plugin.yaml")
 	plugin["subPath"] = ArgoCDPlugin + ".yaml"
+	env := []any{mapping{"name": "SETTINGS_DIR", "value": settingsFolder}, mapping{"name": pluginScript, "value": substitution}}
+	given, _ := c.GitOps.ArgoCD.Values.Tree()
+	proxy, _ := ValueAt(given, "repoServer.env").([]any) // or something else without which charts cannot be pulled
+	env = append(env, proxy...)
 	values := mapping{
 		"podAnnotations": mapping{AnnotationReads: c.Settings()[ArgoCDChecksum]},
 		"volumes": []mapping{
@@ -191,9 +198,7 @@ func (c *Cluster) repoServer() mapping {
 			"image": "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:" +
 				`{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}`,
 			"command": []string{"/var/run/argocd/argocd-cmp-server"},
-			"env": []mapping{
-				{"name": "SETTINGS_DIR", "value": settingsFolder}, {"name": pluginScript, "value": substitution},
-			},
+			"env":     env,
 			"securityContext": mapping{
 				"runAsNonRoot": true, "runAsUser": 999, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
 				"capabilities": mapping{"drop": []string{"ALL"}}, "seccompProfile": mapping{"type": "RuntimeDefault"},
@@ -280,6 +285,15 @@ func (c *Cluster) checkArgoCD(findings *Findings) {
 	if g.ArgoCD.HighAvailability && len(c.PodMachines()) < 3 {
 		findings.Found("gitops.argocd.highAvailability", "remove it, or declare three machines that take pods",
 			"needs three nodes that take pods, one for each Redis, and this cluster has %d", len(c.PodMachines()))
+	}
+	if prefix := g.ArgoCD.CredentialsFor; prefix != "" && !findings.Unusable("gitops.argocd.credentialsFor") {
+		switch {
+		case g.Access() == Public:
+			findings.Found("gitops.argocd.credentialsFor", "remove it", "needs an access to the repository, and gitops.public is true")
+		case !strings.HasPrefix(g.URL, strings.TrimSuffix(prefix, "/")+"/"):
+			findings.Found("gitops.argocd.credentialsFor", "write the part of gitops.url before one of its slashes",
+				"gitops.url does not begin with %s/", strings.TrimSuffix(prefix, "/"))
+		}
 	}
 	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, firstPart(g.URL)) {
 		findings.Found("gitops.githubApp.owner", "write installationId in its place",

@@ -26,14 +26,24 @@ func rendered(t *testing.T, settings, manifests map[string]string) (string, erro
 		return filepath.Join(at, folder)
 	}
 	// A kustomize that tells how it was called, if it was not called for a kustomization that is there.
+	// Of a release's objects, it writes them as they are. The helm renders the values of any chart as the only object.
 	programs := write("bin", map[string]string{"kustomize": `#!/bin/sh
+if [ "$1" = build ] && [ "$2" != . ]; then cat "$2/objects.yaml"; exit; fi
 if [ "$1" = create ]; then echo "# kustomize $*" >.calls; elif [ -e .calls ]; then cat .calls; echo "# kustomize $*"; fi
 if [ "$1" = build ]; then cat *.yaml *.yml Kustomization 2>/dev/null || true; fi
+`, "helm": `#!/bin/sh
+for last; do :; done
+if [ "$1" = pull ]; then mkdir -p "$last/shop"; fi
+if [ "$1" = template ]; then cat "$7"; fi
 `})
-	require.NoError(t, os.Chmod(filepath.Join(programs, "kustomize"), 0o700)) //nolint:gosec // a program
+	for _, name := range []string{"kustomize", "helm"} {
+		require.NoError(t, os.Chmod(filepath.Join(programs, name), 0o700)) //nolint:gosec // a program
+	}
 	run := exec.Command("bash", "-c", `eval "$`+pluginScript+`"`)
 	run.Dir = write("manifests", manifests)
-	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution, "PATH="+programs+":"+os.Getenv("PATH"))
+	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution, "TMPDIR="+write("tmp", nil),
+		"PATH="+programs+":"+os.Getenv("PATH"))
+	require.NoError(t, os.MkdirAll(filepath.Join(at, "tmp"), 0o700))
 	var out, problems bytes.Buffer
 	run.Stdout, run.Stderr = &out, &problems
 	if err := run.Run(); err != nil {
@@ -111,26 +121,79 @@ metadata:
 	}
 }
 
-// The objects of charts are compared with those of helm-controller in tests/tree.
+const (
+	chartsOfShop = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: charts\n  namespace: shop\nspec:\n" +
+		"  url: https://charts.home.arpa\n"
+	shopRelease = "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: shop\n  namespace: shop\nspec:\n" +
+		"  chart:\n    spec:\n      chart: shop\n      sourceRef:\n        kind: HelmRepository\n        name: charts\n      version: 1.2.3\n"
+)
+
+// The objects of the tree's charts are compared with those of helm-controller in tests/tree.
 func TestArgoCDPlugin_NamesWhatItCannotRender(t *testing.T) {
-	const (
-		repository = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata:\n  name: charts\nspec:\n  url: https://charts.home.arpa\n"
-		release    = "---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: shop\n  namespace: shop\nspec:\n" +
-			"  chart:\n    spec:\n      chart: shop\n      sourceRef:\n        kind: HelmRepository\n        name: charts\n      version: 1.2.3\n"
-	)
 	for _, one := range []struct{ was, is, want string }{
-		{"spec:\n  chart:", "spec:\n  valuesFrom:\n  - kind: Secret\n    name: own\n  chart:", "HelmRelease shop: spec: valuesFrom is for Flux; remove it"},
-		{"      version:", "      verify:\n        provider: cosign\n      version:", "HelmRelease shop: spec.chart.spec: verify is for Flux"},
-		{"  url:", "  secretRef:\n    name: login\n  url:", "HelmRepository charts: spec: secretRef is for Flux"},
-		{"version: 1.2.3", "version: 1.x", "HelmRelease shop: spec.chart.spec.version is 1.x; write one version"},
-		{"        name: charts", "        name: others", "HelmRelease shop: spec.chart.spec.sourceRef: the folder has no HelmRepository others; add it"},
-		{"  namespace: shop\n", "", "HelmRelease shop: metadata.namespace is missing; write it"},
-		{"spec:\n  chart:", "spec:\n  dependsOn:\n  - name: shop\n  chart:", "HelmRelease shop: spec.dependsOn leads back to itself"},
+		{"spec:\n  chart:", "spec:\n  valuesFrom:\n  - kind: Secret\n    name: own\n  chart:",
+			"HelmRelease shop/shop: spec: valuesFrom is for Flux; remove it"},
+		{"spec:\n  chart:", "spec:\n  driftDetection:\n    ignore:\n    - paths: [/a]\n  chart:",
+			"HelmRelease shop/shop: spec.driftDetection: ignore is for Flux"},
+		{"      version:", "      verify:\n        provider: cosign\n      version:", "HelmRelease shop/shop: spec.chart.spec: verify is for Flux"},
+		{"  url:", "  secretRef:\n    name: login\n  url:", "HelmRepository shop/charts: spec: secretRef is for Flux"},
+		{"https:", "evil:", "HelmRepository shop/charts: spec.url is evil://charts.home.arpa; write one of https or oci"},
+		{"version: 1.2.3", "version: 1.x", "HelmRelease shop/shop: spec.chart.spec.version is 1.x; write one version"},
+		{"version: 1.2.3", "version: 1.2.3 || >=1", "spec.chart.spec.version is 1.2.3 || >=1; write one version"},
+		{"      version: 1.2.3\n", "", "spec.chart.spec.version is missing; write one version"},
+		{"        name: charts", "        name: others", "spec.chart.spec.sourceRef: the folder has no HelmRepository shop/others; add it"},
+		{"      chart: shop", "      chart: ../shop", "spec.chart.spec.chart is ../shop; write a name"},
+		{"spec:\n  chart:", "spec:\n  releaseName: --output-dir=/tmp\n  chart:", "spec.releaseName is --output-dir=/tmp; write a name"},
+		{"HelmRelease\nmetadata:\n  name: shop\n  namespace: shop\n", "HelmRelease\nmetadata:\n  name: shop\n",
+			"HelmRelease shop: metadata.namespace is missing; write it"},
+		{"spec:\n  chart:", "spec:\n  dependsOn:\n  - name: shop\n  chart:", "HelmRelease shop/shop: spec.dependsOn leads back to itself"},
 	} {
-		text := repository + release
-		require.Contains(t, text, one.was)
-		_, err := rendered(t, nil, map[string]string{"kustomization.yaml": strings.Replace(text, one.was, one.is, 1)})
+		require.Contains(t, chartsOfShop+shopRelease, one.was)
+		_, err := rendered(t, nil, map[string]string{"kustomization.yaml": strings.Replace(chartsOfShop+shopRelease, one.was, one.is, 1)})
 		assert.ErrorContains(t, err, one.want)
+	}
+}
+
+func TestArgoCDPlugin_PutsTheObjectsOfAReleaseInItsPlace(t *testing.T) {
+	const (
+		of    = "  values:\n    kind: A\n    metadata:\n      name: a\n"
+		first = "---\nkind: A\nmetadata:\n  namespace: shop\n  name: a\n"
+		keep  = "    argocd.argoproj.io/compare-options: IgnoreExtraneous\n    argocd.argoproj.io/sync-options: Prune=false,Delete=false\n"
+	)
+	after := strings.Replace(shopRelease, "spec:\n", "spec:\n  dependsOn:\n  - name: shop\n    namespace: shop\n", 1)
+	after = strings.NewReplacer("name: shop\n  namespace: shop\n", "name: shop\n  namespace: other\n", "name: charts\n", "name: charts\n        namespace: shop\n").
+		Replace(after)
+	for name, one := range map[string]struct{ manifests, want string }{
+		"an object": {chartsOfShop + shopRelease + of, first},
+		"one of another namespace, with an empty line in a text": {
+			chartsOfShop + shopRelease + "  values:\n    kind: A\n    metadata:\n      annotations:\n        text: |\n          a\n\n          b\n      namespace: there\n",
+			"---\nkind: A\nmetadata:\n  annotations:\n    text: |\n      a\n\n      b\n  namespace: there\n",
+		},
+		"a CRD": {
+			chartsOfShop + shopRelease + "  values:\n    kind: CustomResourceDefinition\n    metadata:\n      namespace: x\n",
+			"---\nkind: CustomResourceDefinition\nmetadata:\n  namespace: x\n  annotations:\n" + keep,
+		},
+		"what Helm keeps": {
+			chartsOfShop + shopRelease + "  values:\n    kind: A\n    metadata:\n      annotations:\n        helm.sh/resource-policy: keep\n      namespace: x\n",
+			"---\nkind: A\nmetadata:\n  annotations:\n" + keep + "    helm.sh/resource-policy: keep\n  namespace: x\n",
+		},
+		"a release after one of the same name in another namespace": {
+			chartsOfShop + shopRelease + of + after + of,
+			"---\nkind: A\nmetadata:\n  namespace: other\n  name: a\n  annotations:\n    argocd.argoproj.io/sync-wave: \"1\"\n" +
+				first,
+		},
+		"an object with a wave of its own": {
+			chartsOfShop + shopRelease + of + after + "  values:\n    metadata:\n      annotations:\n        argocd.argoproj.io/sync-wave: \"-3\"\n      namespace: x\n    kind: A\n",
+			"---\nmetadata:\n  annotations:\n    argocd.argoproj.io/sync-wave: \"-2\"\n  namespace: x\nkind: A\n" + first,
+		},
+		"a hook": {
+			chartsOfShop + shopRelease + of + after + "  values:\n    metadata:\n      annotations:\n        helm.sh/hook: post-install\n      namespace: x\n    kind: A\n",
+			"---\nmetadata:\n  annotations:\n    helm.sh/hook: post-install\n  namespace: x\nkind: A\n" + first,
+		},
+	} {
+		got, err := rendered(t, nil, map[string]string{"kustomization.yaml": one.manifests})
+		require.NoError(t, err, name)
+		assert.Equal(t, one.want, got, name)
 	}
 }
 
@@ -192,6 +255,15 @@ func TestArgoCD_RunsTwiceWhatServesRequestsWithHighAvailability(t *testing.T) {
 	for _, part := range []string{"server", "applicationSet", "repoServer"} {
 		assert.EqualValues(t, 2, ValueAt(values, part+".replicas"), part)
 	}
+}
+
+func TestArgoCD_GivesItsPluginTheVariablesOfTheRepoServer(t *testing.T) {
+	values := valuesOf(t, argoCD(func(c *Cluster) {
+		c.GitOps.ArgoCD.Values = ChartValues(`{"repoServer":{"env":[{"name":"HTTPS_PROXY","value":"http://proxy.home.arpa:3128"}]}}`)
+	}))
+	container, _ := ValueAt(values, "repoServer.extraContainers").([]any)
+	require.Len(t, container, 1)
+	assert.Contains(t, container[0].(map[string]any)["env"], map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy.home.arpa:3128"})
 }
 
 func TestArgoCD_LeavesToTheUserWhatIsOffByDefault(t *testing.T) {

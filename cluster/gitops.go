@@ -224,8 +224,10 @@ func (g *GitOps) derive(stack string) {
 		g.Path = "kubernetes/clusters/" + stack
 	}
 	g.Flux.derive()
-	if rest, isSSH := strings.CutPrefix(g.URL, "ssh://"); isSSH && g.Engine == EngineArgoCD && !strings.Contains(rest, "@") {
-		g.URL = "ssh://git@" + rest // Argo CD takes no URL of SSH without a user
+	for _, one := range []*string{&g.URL, &g.ArgoCD.CredentialsFor} {
+		if rest, isSSH := strings.CutPrefix(*one, "ssh://"); isSSH && g.Engine == EngineArgoCD && !strings.Contains(rest, "@") {
+			*one = "ssh://git@" + rest // Argo CD takes no URL of SSH without a user
+		}
 	}
 }
 

@@ -5,7 +5,8 @@
 # its manifest, by kustomize.toolkit.fluxcd.io/prune: disabled, Argo CD does not remove either, and does not count as out of sync.
 #
 # In the place of a HelmRelease are the objects of its chart, as helm-controller would make them: with its values, and changed by its
-# postRenderers. What it depends on in this folder comes in an earlier sync wave. A chart is pulled once per version.
+# postRenderers. What it depends on in this folder comes in an earlier sync wave. What Helm would not remove, Argo CD does not. A chart is
+# pulled once per version.
 set -euo pipefail
 
 if ! [ -e kustomization.yaml ] && ! [ -e kustomization.yml ] && ! [ -e Kustomization ]; then
@@ -36,12 +37,32 @@ sub replaced {
   die "\${$name} is not a setting of this cluster; add it to gitops.settings of the stack file, or write \$\${$name}\n";
 }
 
-# kustomize writes labels and annotations of an object with four spaces, in blocks.
+# metadata returns that part of a manifest, as kustomize writes it.
+sub metadata {
+  my ($document) = @_;
+  return $document =~ /^(metadata:\n(?: .*\n|\n)*)/m ? $1 : "";
+}
+
+# annotate writes an annotation: what a function makes of the value that is there, which may be undefined.
 sub annotate {
-  my ($metadata, $key, $value) = @_;
-  return if ${$metadata} =~ s/^    \Q$key\E: (?:"(.*)"|\x27(.*)\x27|(.*))\n/"    $key: " . ($1 \/\/ $2 \/\/ $3) . ",$value\n"/me;
-  ${$metadata} .= "  annotations:\n" unless ${$metadata} =~ /^  annotations:\n/m;
-  ${$metadata} =~ s/^  annotations:\n/  annotations:\n    $key: $value\n/m;
+  my ($document, $key, $value) = @_;
+  my $before = metadata($document);
+  my ($there) = $before =~ /^    \Q$key\E: (.*)\n/m;
+  my $new = "    $key: " . $value->(defined $there ? $there =~ s/^(["\x27])(.*)\1$/$2/r : undef) . "\n";
+  my $after = $before;
+  $after .= "  annotations:\n" unless $after =~ /^  annotations:\n/m;
+  $after =~ s/^    \Q$key\E: .*\n/$new/m or $after =~ s/^  annotations:\n/  annotations:\n$new/m;
+  return $document =~ s/\Q$before\E/$after/r;
+}
+
+# kept is a manifest that Argo CD does not remove, and that does not count as out of sync.
+sub kept {
+  my ($document) = @_;
+  for (["sync-options", "Prune=false,Delete=false"], ["compare-options", "IgnoreExtraneous"]) {
+    my ($key, $option) = @{$_};
+    $document = annotate($document, "argocd.argoproj.io/$key", sub { join(",", grep { defined } $_[0], $option) });
+  }
+  return $document;
 }
 
 # under returns what a key of a mapping has, as lines of their own; undef without the key. A list starts at the left, too.
@@ -75,6 +96,13 @@ sub only {
   }
 }
 
+# word returns a name that is no option of a program, and no path to somewhere else.
+sub word {
+  my ($what, $name) = @_;
+  ($name // "") =~ /^[A-Za-z0-9][A-Za-z0-9._-]*$/ or die "$what is " . ($name || "missing") . "; write a name\n";
+  return $name;
+}
+
 sub run {
   open(my $output, "-|", @_) or die "$_[0]: $!\n";
   my $text = <$output>;
@@ -95,53 +123,67 @@ $ENV{"HELM_$_\_HOME"} = "$temporary/helm/$_" for qw(CACHE CONFIG DATA);
 
 # chart returns the folder with the chart of a release.
 sub chart {
-  my ($what, $spec) = @_;
+  my ($what, $spec, $namespace) = @_;
   only("$what: spec.chart.spec", $spec, qw(chart interval reconcileStrategy sourceRef version));
-  my ($name, $version, $source) = (text($spec, "chart"), text($spec, "version") // "", text($spec, "sourceRef", "name") // "");
-  $version =~ /^v?\d+\.\d+\.\d+/ or die "$what: spec.chart.spec.version is " . ($version || "missing") . "; write one version\n";
+  my ($name, $version) = (word("$what: spec.chart.spec.chart", text($spec, "chart")), text($spec, "version") // "");
+  my $source = (text($spec, "sourceRef", "namespace") // $namespace) . "/" . (text($spec, "sourceRef", "name") // "");
+  $version =~ /^v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/
+    or die "$what: spec.chart.spec.version is " . ($version || "missing") . "; write one version\n";
   my $repository = $repositories{$source} or die "$what: spec.chart.spec.sourceRef: the folder has no HelmRepository $source; add it\n";
   only("HelmRepository $source: spec", $repository, qw(interval timeout type url));
-  my $url = text($repository, "url");
-  my $folder = join("_", $url, $name, $version) =~ s/[^A-Za-z0-9._-]+/-/gr;
-  $folder = "$temporary/charts/$folder";
+  my $url = text($repository, "url") =~ s{/+$}{}r;
+  $url =~ m{^(?:https?|oci)://} or die "HelmRepository $source: spec.url is $url; write one of https or oci\n";
+  my $folder = "$temporary/charts/" . join("_", map { s/([^A-Za-z0-9.-])/sprintf("%%%02x", ord($1))/ger } $url, $name, $version);
   unless (-d $folder) {
     my $new = run("mktemp", "-d", "$temporary/chart.XXXXXX") =~ s{\n$}{}r;
-    run("helm", "pull", $url =~ m{^oci://} ? "$url/$name" : ("--repo", $url, $name), "--version", $version, "--untar", "--untardir", $new);
-    mkdir "$temporary/charts";
-    rename($new, $folder) or run("rm", "-rf", $new); # another rendering was faster
+    eval {
+      run("helm", "pull", $url =~ m{^oci} ? "$url/$name" : ("--repo", $url, $name), "--version", $version, "--untar", "--untardir", $new);
+      mkdir "$temporary/charts";
+      rename($new, $folder); # or another rendering was faster
+    };
+    run("rm", "-rf", $new);
+    -d $folder or die "$what: " . ($@ || "its chart cannot be kept: $!\n");
   }
   return "$folder/$name";
 }
 
 # wave is the number of releases that come before, one after the other.
 sub wave {
-  my ($name, @after) = @_;
-  die "HelmRelease $name: spec.dependsOn leads back to itself\n" if grep { $_ eq $name } @after;
+  my ($key, @after) = @_;
+  die "HelmRelease $key: spec.dependsOn leads back to itself\n" if grep { $_ eq $key } @after;
   my $wave = 0;
-  for my $before (map { text($_, "name") } items(under($releases{$name}, "spec", "dependsOn"))) {
+  for my $other (items(under($releases{$key}, "spec", "dependsOn"))) {
+    my $before = (text($other, "namespace") // $key =~ s{/.*}{}r) . "/" . text($other, "name");
     next unless exists $releases{$before};
-    my $own = wave($before, $name, @after) + 1;
+    my $own = wave($before, $key, @after) + 1;
     $wave = $own if $own > $wave;
   }
   return $wave;
 }
 
+# harmless are the keys of a HelmRelease, by their place, that only say how Flux proceeds, or that are read here.
+my %harmless = (
+  spec => [qw(chart dependsOn driftDetection install interval maxHistory postRenderers releaseName rollback timeout uninstall upgrade values)],
+  driftDetection => [qw(mode)],
+  install => [qw(crds disableTakeOwnership disableWait disableWaitForJobs remediation replace strategy timeout)],
+  upgrade => [qw(cleanupOnFail crds disableTakeOwnership disableWait disableWaitForJobs force remediation strategy timeout)],
+);
+
 # released returns the objects of a release.
 sub released {
-  my ($name) = @_;
-  my ($what, $spec, $namespace) = ("HelmRelease $name", under($releases{$name}, "spec"), text($releases{$name}, "metadata", "namespace"));
-  only("$what: spec", $spec, qw(chart dependsOn driftDetection install interval maxHistory postRenderers releaseName rollback test timeout
-    uninstall upgrade values));
-  defined $namespace or die "$what: metadata.namespace is missing; write it\n";
-  my ($wave, $folder) = (wave($name), ".release-$name");
+  my ($key) = @_;
+  my ($what, $spec) = ("HelmRelease $key", under($releases{$key}, "spec"));
+  my ($namespace, $name) = map { word("$what: metadata", $_) } split(m{/}, $key);
+  only("$what: spec" . ($_ eq "spec" ? "" : ".$_"), $_ eq "spec" ? $spec : under($spec, $_), @{$harmless{$_}}) for sort keys %harmless;
+  my ($wave, $folder) = (wave($key), ".release-$namespace-$name");
   mkdir $folder;
   save("$folder/values.yaml", under($spec, "values") // "{}\n");
   my @options = ("--namespace", $namespace, "--values", "$folder/values.yaml", "--skip-tests");
   push @options, "--include-crds" unless (text($spec, "install", "crds") // "") eq "Skip";
   push @options, "--kube-version", $ENV{KUBE_VERSION} if $ENV{KUBE_VERSION};
   push @options, "--api-versions", $ENV{KUBE_API_VERSIONS} if $ENV{KUBE_API_VERSIONS};
-  my $chart = chart($what, under($spec, "chart", "spec"));
-  my $objects = run("helm", "template", text($spec, "releaseName") // $name, $chart, @options);
+  my $chart = chart($what, under($spec, "chart", "spec"), $namespace);
+  my $objects = run("helm", "template", word("$what: spec.releaseName", text($spec, "releaseName") // $name), $chart, @options);
   for my $changes ("", map { under($_, "kustomize") } items(under($spec, "postRenderers"))) {
     save("$folder/objects.yaml", $objects);
     save("$folder/kustomization.yaml", "resources: [objects.yaml]\n$changes");
@@ -150,34 +192,28 @@ sub released {
   my @objects = split(/^---\n/m, $objects);
   for my $object (@objects) {
     $object =~ s/^metadata:\n/metadata:\n  namespace: $namespace\n/m unless defined text($object, "metadata", "namespace");
-    my ($metadata) = $object =~ /^(metadata:\n(?: .*\n)*)/m;
-    my $before = $metadata;
-    annotate(\$metadata, "argocd.argoproj.io/sync-wave", "\"$wave\"") if $wave;
-    $object =~ s/\Q$before\E/$metadata/;
+    my $annotations = under($object, "metadata", "annotations");
+    # What Helm leaves: Argo CD would remove it when it is not in the repository any more.
+    $object = kept($object) if text($object, "kind") eq "CustomResourceDefinition" || (text($annotations, "helm.sh/resource-policy") // "") eq "keep";
+    next if !$wave || defined text($annotations, "helm.sh/hook"); # whose weight is its wave
+    $object = annotate($object, "argocd.argoproj.io/sync-wave", sub { "\"" . ($wave + ($_[0] // 0)) . "\"" });
   }
   return @objects;
 }
 
 my $flux = qr{^apiVersion: (?:helm|source)\.toolkit\.fluxcd\.io/}m;
 for my $document (split(/^(?=---)/m, <STDIN>)) {
-  my ($metadata) = $document =~ /^(metadata:\n(?: .*\n)*)/m;
-  $metadata //= "";
-  if ($metadata !~ m{^    kustomize\.toolkit\.fluxcd\.io/substitute: "?disabled}m) {
+  if (metadata($document) !~ m{^    kustomize\.toolkit\.fluxcd\.io/substitute: "?disabled}m) {
     $document =~ s/(\$\$)|\$\{([^{}]*)\}/defined $1 ? "\$" : replaced($2)/ge;
-    ($metadata) = $document =~ /^(metadata:\n(?: .*\n)*)/m;
-    $metadata //= "";
   }
-  if ($metadata =~ m{^    kustomize\.toolkit\.fluxcd\.io/prune: "?disabled}m) {
-    my $before = $metadata;
-    annotate(\$metadata, "argocd.argoproj.io/sync-options", "Prune=false,Delete=false");
-    annotate(\$metadata, "argocd.argoproj.io/compare-options", "IgnoreExtraneous");
-    $document =~ s/\Q$before\E/$metadata/;
-  }
-  my ($kind, $name) = (text($document, "kind") // "", text($document, "metadata", "name"));
+  $document = kept($document) if metadata($document) =~ m{^    kustomize\.toolkit\.fluxcd\.io/prune: "?disabled}m;
+  my ($kind, $name) = (text($document, "kind") // "", text($document, "metadata", "name") // "");
+  my $key = (text($document, "metadata", "namespace") // "") . "/$name";
   if ($document =~ $flux && $kind eq "HelmRelease") {
-    $releases{$name} = $document;
+    die "HelmRelease $name: metadata.namespace is missing; write it\n" if $key =~ m{^/};
+    $releases{$key} = $document;
   } elsif ($document =~ $flux && $kind eq "HelmRepository") {
-    $repositories{$name} = under($document, "spec");
+    $repositories{$key} = under($document, "spec");
   } else {
     print $document;
   }

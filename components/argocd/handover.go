@@ -182,11 +182,15 @@ func (h *GitOpsHandover) verify(
 	}, h)
 }
 
-// triggers returns the values that Argo CD must apply and that are not in the spec.
+// triggers returns the values that Argo CD must apply. After a change of the spec alone, a run that failed would not be repeated.
 func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	triggers := pulumi.Array{
+		pulumi.String(a.GitOps.Path + " of " + a.GitOps.URL + " at " + a.GitOps.Branch),
 		pulumi.String("argo-cd " + a.Release.Version),
 		pulumi.String("access by " + a.GitOps.Access()),
+	}
+	if prefix := a.GitOps.ArgoCD.CredentialsFor; prefix != "" {
+		triggers = append(triggers, pulumi.String("credentials for "+prefix))
 	}
 	if a.GitOps.ArgoCD.HighAvailability {
 		triggers = append(triggers, pulumi.String("highly available"))

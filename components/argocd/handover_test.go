@@ -186,6 +186,9 @@ func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatArgoCDApplies(t 
 		"settings":   func(a *argocd.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" },
 		"how":        func(a *argocd.GitOpsHandoverArgs) { a.GitOps.Public = true },
 		"how many":   func(a *argocd.GitOpsHandoverArgs) { a.GitOps.ArgoCD.HighAvailability = true },
+		"path":       func(a *argocd.GitOpsHandoverArgs) { a.GitOps.Path = "kubernetes/other" },
+		"branch":     func(a *argocd.GitOpsHandoverArgs) { a.GitOps.Branch = "other" },
+		"whose":      func(a *argocd.GitOpsHandoverArgs) { a.GitOps.ArgoCD.CredentialsFor = "https://git.home.arpa/platform" },
 		"a new name": func(a *argocd.GitOpsHandoverArgs) { a.Settings["ANOTHER"] = "x" },
 	} {
 		assert.NotEqual(t, base, triggers(mutate), name)

@@ -158,9 +158,11 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 	})
 }
 
-// triggers returns the values that Flux must apply and that are not in the spec.
+// triggers returns the values that Flux must apply. After a change of the spec alone, a run that failed would not be repeated.
 func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
+	source := a.GitOps.Source()
 	triggers := pulumi.Array{
+		pulumi.String(a.GitOps.Path + " of " + source.URL + " at " + source.Ref),
 		pulumi.String("flux-operator " + a.GitOps.Operator.Version),
 		pulumi.String("flux " + a.GitOps.Flux.Version),
 	}

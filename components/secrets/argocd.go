@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -32,13 +33,17 @@ func (a *ArgoCD) incomplete() bool {
 	return !given || a.GitOps.URL == ""
 }
 
-// provideArgoCD creates the Secret that declares the repository to Argo CD.
+// provideArgoCD creates the Secret that declares the repository to Argo CD, or all repositories whose URLs have a common beginning.
 func (s *SecretsFoundation) provideArgoCD(
 	ctx *pulumi.Context, name string, namespace pulumi.StringPtrInput, argocd *ArgoCD, opts pulumi.ResourceOption,
 ) error {
+	of := "repository"
+	if argocd.GitOps.ArgoCD.CredentialsFor != "" {
+		of = "repo-creds"
+	}
 	_, err := s.secret(ctx, name, namespace, firstSecret{
 		suffix: "-repository", name: repositorySecret, data: argocd.data(),
-		labels: pulumi.StringMap{"argocd.argoproj.io/secret-type": pulumi.String("repository")},
+		labels: pulumi.StringMap{"argocd.argoproj.io/secret-type": pulumi.String(of)},
 	}, opts)
 	return err
 }
@@ -46,7 +51,7 @@ func (s *SecretsFoundation) provideArgoCD(
 // data returns the data of the repository's Secret. Of a public repository, it is the URL alone.
 func (a *ArgoCD) data() pulumi.StringMap {
 	git := a.GitOps
-	data := pulumi.StringMap{"type": plain("git"), "url": plain(git.URL)}
+	data := pulumi.StringMap{"type": plain("git"), "url": plain(cmp.Or(git.ArgoCD.CredentialsFor, git.URL))}
 	for _, one := range a.Access {
 		data[argoCDKeys[one.Key]] = hidden(one.Secret)
 	}

@@ -40,6 +40,11 @@ func TestSecretsFoundation_DeclaresTheRepositoryToArgoCD(t *testing.T) {
 			cluster.Secrets{GitHubAppPrivateKey: cluster.NewSecret(password)}, "githubAppPrivateKey",
 			map[string]string{"type": "git", "url": "https://github.com/a/b", "githubAppID": "123456", "githubAppPrivateKey": password},
 		},
+		"all repositories of an account": {
+			cluster.GitOps{URL: "https://git.home.arpa/a/b.git", Username: "flux", ArgoCD: cluster.ArgoCD{CredentialsFor: "https://git.home.arpa/a"}},
+			cluster.Secrets{GitPassword: cluster.NewSecret(password)}, "password",
+			map[string]string{"type": "git", "url": "https://git.home.arpa/a", "username": "flux", "password": password},
+		},
 		"a public repository": {
 			cluster.GitOps{URL: "https://git.home.arpa/a/b.git", Public: true}, cluster.Secrets{}, "",
 			map[string]string{"type": "git", "url": "https://git.home.arpa/a/b.git"},
@@ -50,7 +55,11 @@ func TestSecretsFoundation_DeclaresTheRepositoryToArgoCD(t *testing.T) {
 			a.Flux, a.ArgoCD = nil, &secrets.ArgoCD{GitOps: test.git, Access: test.secrets.OfSource(test.git.Access())}
 		}), name)
 		secret := rec.Resource(t, "infra-secrets-repository")
-		assert.Equal(t, map[string]any{"argocd.argoproj.io/secret-type": "repository"}, secret.Input("metadata.labels"), name)
+		of := "repository"
+		if test.git.ArgoCD.CredentialsFor != "" {
+			of = "repo-creds"
+		}
+		assert.Equal(t, map[string]any{"argocd.argoproj.io/secret-type": of}, secret.Input("metadata.labels"), name)
 		data, _ := secret.Input("data").(map[string]any)
 		got := map[string]string{}
 		for key, value := range data {

@@ -265,6 +265,11 @@ func argoCDCredentials(l *lab) {
 	l.timeout("8m")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.appliedByArgoCD()
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		s.set("gitops", map[string]any{"argocd": map[string]any{"credentialsFor": "https://git.home.arpa/platform"}})
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.appliedByArgoCD()
 }
 
 // keepsCRDs is what Helm says of the chart's CRDs when Argo CD goes.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -55,58 +56,66 @@ func kustomizeProgram(args []string) (string, error) {
 	return string(text), err
 }
 
-// helmProgram pulls charts from where this package has them, and renders them as Helm does.
+// helmProgram pulls charts from where this package has them, and renders them as Helm does. It refuses what Argo CD's helm would do otherwise.
 func helmProgram(args []string) (string, error) {
-	option := func(name string) string {
-		if i := slices.Index(args, "--"+name); i >= 0 && i+1 < len(args) {
-			return args[i+1]
-		}
-		return ""
+	flags := pflag.NewFlagSet("helm", pflag.ContinueOnError)
+	repo, version, to := flags.String("repo", "", ""), flags.String("version", "", ""), flags.String("untardir", "", "")
+	namespace, values, capabilities := flags.String("namespace", "", ""), flags.String("values", "", ""), flags.String("api-versions", "", "")
+	kube, noTests, untar := flags.String("kube-version", "", ""), flags.Bool("skip-tests", false, ""), flags.Bool("untar", false, "")
+	if err := flags.Parse(args); err != nil {
+		return "", err
 	}
-	switch {
-	case len(args) > 3 && args[0] == "pull":
-		name, version := filepath.Base(args[1]), option("version")
-		if args[1] == "--repo" {
-			name = args[3]
-		}
-		if err := os.Chdir(os.Getenv(packageFolder)); err != nil {
-			return "", err
-		}
-		loaded, _, err := chartOf(name)
-		if err != nil {
-			return "", err
-		}
-		if loaded.Metadata.Version != version {
-			return "", fmt.Errorf("chart %s: is asked for %s, and there is %s", name, version, loaded.Metadata.Version)
-		}
-		return "", chartutil.SaveDir(loaded, option("untardir"))
-	case len(args) > 3 && args[0] == "template":
-		loaded, err := loader.LoadDir(args[2])
-		if err != nil {
-			return "", err
-		}
-		values, err := chartutil.ReadValuesFile(option("values"))
-		if err != nil {
-			return "", err
-		}
-		if err := chartutil.ProcessDependencies(loaded, values); err != nil {
-			return "", err
-		}
-		objects, err := objectsOf(loaded, values, args[1], option("namespace"))
-		var text strings.Builder
-		for _, object := range objects {
-			if object.GetNamespace() == option("namespace") { // helm template does not write it
-				object.SetNamespace("")
-			}
-			one, marshalErr := yaml.Marshal(object.Object)
-			if marshalErr != nil {
-				return "", marshalErr
-			}
-			text.WriteString("---\n" + string(one))
-		}
-		return text.String(), err
+	switch args = flags.Args(); {
+	case args[0] == "pull" && *untar && (*repo != "") != strings.HasPrefix(args[1], "oci://"):
+		return "", pull(path.Base(args[1]), *version, *to)
+	case args[0] == "template" && *noTests && *kube == kubeVersion && *capabilities == apiVersions:
+		return templated(args[1], args[2], *namespace, *values)
 	}
 	return "", fmt.Errorf("helm %s: the test does not know this", strings.Join(args, " "))
+}
+
+// What Argo CD says of the cluster in the variables of a plugin.
+const kubeVersion, apiVersions = "1.36", "v1,apps/v1"
+
+func pull(name, version, to string) error {
+	if err := os.Chdir(os.Getenv(packageFolder)); err != nil {
+		return err
+	}
+	loaded, _, err := chartOf(name)
+	if err == nil && loaded.Metadata.Version != version {
+		err = fmt.Errorf("chart %s: is asked for %s, and there is %s", name, version, loaded.Metadata.Version)
+	}
+	if err != nil {
+		return err
+	}
+	return chartutil.SaveDir(loaded, to)
+}
+
+func templated(release, folder, namespace, file string) (string, error) {
+	loaded, err := loader.LoadDir(folder)
+	if err != nil {
+		return "", err
+	}
+	values, err := chartutil.ReadValuesFile(file)
+	if err != nil {
+		return "", err
+	}
+	if err := chartutil.ProcessDependencies(loaded, values); err != nil {
+		return "", err
+	}
+	objects, err := objectsOf(loaded, values, release, namespace)
+	var text strings.Builder
+	for _, object := range objects {
+		if object.GetNamespace() == namespace { // helm template does not write it
+			object.SetNamespace("")
+		}
+		one, marshalErr := yaml.Marshal(object.Object)
+		if marshalErr != nil {
+			return "", marshalErr
+		}
+		text.WriteString("---\n" + string(one))
+	}
+	return text.String(), err
 }
 
 // plugin runs Argo CD's plugin in a folder of the repository, as its container does.
@@ -139,6 +148,7 @@ func (p plugin) render(folder string) ([]Object, error) {
 	run := exec.Command("bash", "-c", `eval "$PLUGIN"`)
 	run.Dir = filepath.Join(p.checkout, folder)
 	run.Env = append(os.Environ(), "PLUGIN="+p.script, "SETTINGS_DIR="+p.settings, "TMPDIR="+p.temporary, packageFolder+"="+here,
+		"KUBE_VERSION="+kubeVersion, "KUBE_API_VERSIONS="+apiVersions,
 		"PATH="+p.programs+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var out, problems bytes.Buffer
 	run.Stdout, run.Stderr = &out, &problems
@@ -185,7 +195,7 @@ func plain(t *testing.T, objects []Object) map[string]string {
 	return texts
 }
 
-// The charts are those that helm-controller would install, with its values and changes: one tree for both engines.
+// One tree for both engines: the values, changes and order are those with which helm-controller would install the charts.
 func TestArgoCDPlugin_MakesOfAHelmReleaseWhatHelmControllerMakes(t *testing.T) {
 	trees := clusters(t)
 	rendered := map[string]bool{}
@@ -220,6 +230,11 @@ func TestArgoCDPlugin_MakesOfAHelmReleaseWhatHelmControllerMakes(t *testing.T) {
 			got, err := p.render(layer.Folder)
 			require.NoError(t, err, layer.Folder)
 			assert.Equal(t, plain(t, want), plain(t, got), layer.Folder)
+			for _, object := range got {
+				wave := object.GetAnnotations()["argocd.argoproj.io/sync-wave"]
+				assert.Equal(t, object.GetKind() == "Driver" || strings.Contains(object.GetName(), "rbd-csi-ceph-com") ||
+					object.GetKind() == "OperatorConfig", wave == "1", "%s: has the wave %q", object.Title(), wave)
+			}
 		}
 	}
 	assert.Len(t, rendered, 7, "%v", slices.Sorted(maps.Keys(rendered)))

@@ -67,8 +67,8 @@ type Args struct {
 	// ReplaceWith lists resources after whose replacement the probe runs again; optional.
 	ReplaceWith []pulumi.Resource
 
-	// Repeats: after a run that failed, the probe runs again even if what it was for is taken back, because Pulumi forgets the former run
-	// first. So no resource may have a property of the run: Pulumi would delete it, too.
+	// Repeats: after a run that failed, the probe runs again even if the change of a trigger or of ReplaceWith is taken back, because Pulumi
+	// forgets the former run first. So no resource may have a property of the run: Pulumi would delete it, too.
 	Repeats bool
 
 	Before *pulumi.ResourceHook // runs before the probe; its error is that of the step; optional
