@@ -121,6 +121,14 @@ return hs
 //go:embed argocd/substitute.sh
 var substitution string
 
+// ArgoCDPluginKnows returns the keys that the plugin knows in a part of a HelmRelease (spec, driftDetection, install, upgrade or chart) or in
+// the spec of its HelmRepository (repository). It refuses others.
+func ArgoCDPluginKnows(part string) []string {
+	_, after, _ := strings.Cut(substitution, "\n  "+part+" => [qw(")
+	keys, _, _ := strings.Cut(after, ")]")
+	return strings.Fields(keys)
+}
+
 // settingsFolder is where the plugin's container has the cluster settings.
 const settingsFolder = "/settings"
 

@@ -154,6 +154,14 @@ func TestArgoCDPlugin_NamesWhatItCannotRender(t *testing.T) {
 	}
 }
 
+func TestArgoCDPlugin_TellsWhatItKnows(t *testing.T) {
+	assert.Equal(t, []string{"interval", "timeout", "type", "url"}, ArgoCDPluginKnows("repository"))
+	for _, part := range []string{"spec", "driftDetection", "install", "upgrade", "chart"} {
+		assert.NotEmpty(t, ArgoCDPluginKnows(part), part)
+	}
+	assert.Empty(t, ArgoCDPluginKnows("another"))
+}
+
 func TestArgoCDPlugin_PutsTheObjectsOfAReleaseInItsPlace(t *testing.T) {
 	const (
 		of    = "  values:\n    kind: A\n    metadata:\n      name: a\n"

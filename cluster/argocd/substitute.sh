@@ -121,16 +121,27 @@ my (%releases, %repositories);
 my $temporary = $ENV{TMPDIR} // "/tmp";
 $ENV{"HELM_$_\_HOME"} = "$temporary/helm/$_" for qw(CACHE CONFIG DATA);
 
+# known are the keys of a HelmRelease and its HelmRepository, by their place, that are read here, or that only say how Flux proceeds. The
+# check of the tree reads them in this file.
+my %known = (
+  spec => [qw(chart dependsOn driftDetection install interval maxHistory postRenderers releaseName rollback timeout uninstall upgrade values)],
+  driftDetection => [qw(mode)],
+  install => [qw(crds disableTakeOwnership disableWait disableWaitForJobs remediation replace strategy timeout)],
+  upgrade => [qw(cleanupOnFail crds disableTakeOwnership disableWait disableWaitForJobs force remediation strategy timeout)],
+  chart => [qw(chart interval reconcileStrategy sourceRef version)],
+  repository => [qw(interval timeout type url)],
+);
+
 # chart returns the folder with the chart of a release.
 sub chart {
   my ($what, $spec, $namespace) = @_;
-  only("$what: spec.chart.spec", $spec, qw(chart interval reconcileStrategy sourceRef version));
+  only("$what: spec.chart.spec", $spec, @{$known{chart}});
   my ($name, $version) = (word("$what: spec.chart.spec.chart", text($spec, "chart")), text($spec, "version") // "");
   my $source = (text($spec, "sourceRef", "namespace") // $namespace) . "/" . (text($spec, "sourceRef", "name") // "");
   $version =~ /^v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/
     or die "$what: spec.chart.spec.version is " . ($version || "missing") . "; write one version\n";
   my $repository = $repositories{$source} or die "$what: spec.chart.spec.sourceRef: the folder has no HelmRepository $source; add it\n";
-  only("HelmRepository $source: spec", $repository, qw(interval timeout type url));
+  only("HelmRepository $source: spec", $repository, @{$known{repository}});
   my $url = text($repository, "url") =~ s{/+$}{}r;
   $url =~ m{^(?:https?|oci)://} or die "HelmRepository $source: spec.url is $url; write one of https or oci\n";
   my $folder = "$temporary/charts/" . join("_", map { s/([^A-Za-z0-9.-])/sprintf("%%%02x", ord($1))/ger } $url, $name, $version);
@@ -161,20 +172,13 @@ sub wave {
   return $wave;
 }
 
-# harmless are the keys of a HelmRelease, by their place, that only say how Flux proceeds, or that are read here.
-my %harmless = (
-  spec => [qw(chart dependsOn driftDetection install interval maxHistory postRenderers releaseName rollback timeout uninstall upgrade values)],
-  driftDetection => [qw(mode)],
-  install => [qw(crds disableTakeOwnership disableWait disableWaitForJobs remediation replace strategy timeout)],
-  upgrade => [qw(cleanupOnFail crds disableTakeOwnership disableWait disableWaitForJobs force remediation strategy timeout)],
-);
-
 # released returns the objects of a release.
 sub released {
   my ($key) = @_;
   my ($what, $spec) = ("HelmRelease $key", under($releases{$key}, "spec"));
   my ($namespace, $name) = map { word("$what: metadata", $_) } split(m{/}, $key);
-  only("$what: spec" . ($_ eq "spec" ? "" : ".$_"), $_ eq "spec" ? $spec : under($spec, $_), @{$harmless{$_}}) for sort keys %harmless;
+  only("$what: spec", $spec, @{$known{spec}});
+  only("$what: spec.$_", under($spec, $_), @{$known{$_}}) for qw(driftDetection install upgrade);
   my ($wave, $folder) = (wave($key), ".release-$namespace-$name");
   mkdir $folder;
   save("$folder/values.yaml", under($spec, "values") // "{}\n");

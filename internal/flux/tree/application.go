@@ -55,10 +55,42 @@ func (r *reader) checkOfFlux() cluster.Problems {
 	var findings cluster.Findings
 	for _, d := range r.declared {
 		isRelease := d.Kind == "HelmRelease" || d.Kind == "HelmRepository"
-		if strings.HasSuffix(d.group(), ".toolkit.fluxcd.io") && (!isRelease || d.layer.nothing) {
+		switch {
+		case !strings.HasSuffix(d.group(), ".toolkit.fluxcd.io"):
+		case isRelease && !d.layer.nothing:
+			for _, path := range d.unknownToPlugin() {
+				findings.Found("gitops.path", "remove it, or write an Application for the chart",
+					"%s: %s of the %s %s is for Flux, and gitops.engine is argocd", d.file, path, d.Kind, d.Metadata.Name)
+			}
+		default:
 			findings.Found("gitops.path", "write an Application for what it applies, as docs/argocd.md shows",
 				"%s declares the %s %s of Flux, and gitops.engine is argocd, so that nothing acts on it", d.file, d.Kind, d.Metadata.Name)
 		}
 	}
 	return findings.All()
+}
+
+// unknownToPlugin returns the paths of what Argo CD's plugin refuses in a HelmRelease or a HelmRepository.
+func (d declared) unknownToPlugin() (paths []string) {
+	parts := map[string]string{"spec": "repository"}
+	if d.Kind == "HelmRelease" {
+		parts = map[string]string{
+			"spec": "spec", "spec.driftDetection": "driftDetection", "spec.install": "install", "spec.upgrade": "upgrade", "spec.chart.spec": "chart",
+		}
+	}
+	var whole map[string]any
+	if d.document.Decode(&whole) != nil {
+		return nil
+	}
+	for at, part := range parts {
+		known := cluster.ArgoCDPluginKnows(part)
+		fields, _ := cluster.ValueAt(whole, at).(map[string]any)
+		for key := range fields {
+			if !slices.Contains(known, key) {
+				paths = append(paths, at+"."+key)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }

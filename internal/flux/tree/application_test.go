@@ -87,6 +87,31 @@ func TestCheckStack_WarnsOfObjectsOfFluxThatArgoCDWouldApply(t *testing.T) {
 	}
 }
 
+func TestCheckStack_WarnsOfWhatThePluginRefusesInARelease(t *testing.T) {
+	stack := given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD)
+	advice, problems, err := CheckStack(argoCDTree(t, `apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: shop}
+spec: {suspend: true, values: {a: 1}, install: {crds: Skip, disableHooks: true}, chart: {spec: {chart: shop, verify: {provider: cosign}}}}
+---
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: HelmRepository
+metadata: {name: charts}
+spec: {url: "https://charts.home.arpa", secretRef: {name: login}}
+`), stack)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	var texts []string
+	for _, one := range advice {
+		texts = append(texts, one.Error())
+	}
+	const of, end = "gitops.path: kubernetes/apps/shop/deployment.yaml: ", " is for Flux, and gitops.engine is argocd; remove it, or write an Application for the chart"
+	assert.Equal(t, []string{
+		of + "spec.chart.spec.verify of the HelmRelease shop" + end, of + "spec.install.disableHooks of the HelmRelease shop" + end,
+		of + "spec.suspend of the HelmRelease shop" + end, of + "spec.secretRef of the HelmRepository charts" + end,
+	}, texts)
+}
+
 func TestCheckStack_WarnsOfSettingsThatAnApplicationWithoutThePluginLeaves(t *testing.T) {
 	files := argoCDTree(t, "kind: Deployment\nspec: {x: \"${CLUSTER_NAME}\"}\n")
 	files["kubernetes/clusters/infra/shop.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: argoproj.io/v1alpha1\nkind: Application\n" +
