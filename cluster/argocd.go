@@ -121,8 +121,8 @@ return hs
 //go:embed argocd/substitute.sh
 var substitution string
 
-// ArgoCDPluginKnows returns the keys that the plugin knows in a part of a HelmRelease (spec, driftDetection, install, upgrade or chart) or in
-// the spec of its HelmRepository (repository). It refuses others.
+// ArgoCDPluginKnows returns the keys that the plugin knows in a part of a HelmRelease (spec, driftDetection, install, upgrade or chart) or
+// in the spec of its HelmRepository (repository). It refuses others.
 func ArgoCDPluginKnows(part string) []string {
 	_, after, _ := strings.Cut(substitution, "\n  "+part+" => [qw(")
 	keys, _, _ := strings.Cut(after, ")]")

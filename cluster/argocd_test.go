@@ -135,7 +135,8 @@ func TestArgoCDPlugin_NamesWhatItCannotRender(t *testing.T) {
 			"HelmRelease shop/shop: spec: valuesFrom is for Flux; remove it"},
 		{"spec:\n  chart:", "spec:\n  driftDetection:\n    ignore:\n    - paths: [/a]\n  chart:",
 			"HelmRelease shop/shop: spec.driftDetection: ignore is for Flux"},
-		{"      version:", "      verify:\n        provider: cosign\n      version:", "HelmRelease shop/shop: spec.chart.spec: verify is for Flux"},
+		{"      version:", "      verify:\n        provider: cosign\n      version:",
+			"HelmRelease shop/shop: spec.chart.spec: verify is for Flux"},
 		{"  url:", "  secretRef:\n    name: login\n  url:", "HelmRepository shop/charts: spec: secretRef is for Flux"},
 		{"https:", "evil:", "HelmRepository shop/charts: spec.url is evil://charts.home.arpa; write one of https or oci"},
 		{"version: 1.2.3", "version: 1.x", "HelmRelease shop/shop: spec.chart.spec.version is 1.x; write one version"},
@@ -169,12 +170,15 @@ func TestArgoCDPlugin_PutsTheObjectsOfAReleaseInItsPlace(t *testing.T) {
 		keep  = "    argocd.argoproj.io/compare-options: IgnoreExtraneous\n    argocd.argoproj.io/sync-options: Prune=false,Delete=false\n"
 	)
 	after := strings.Replace(shopRelease, "spec:\n", "spec:\n  dependsOn:\n  - name: shop\n    namespace: shop\n", 1)
-	after = strings.NewReplacer("name: shop\n  namespace: shop\n", "name: shop\n  namespace: other\n", "name: charts\n", "name: charts\n        namespace: shop\n").
-		Replace(after)
+	after = strings.NewReplacer("name: shop\n  namespace: shop\n", "name: shop\n  namespace: other\n",
+		"name: charts\n", "name: charts\n        namespace: shop\n").Replace(after)
+	annotated := func(annotation, namespace string) string { // as the values of a release, whose keys kustomize would sort
+		return "  values:\n    kind: A\n    metadata:\n      annotations:\n        " + annotation + "\n      namespace: " + namespace + "\n"
+	}
 	for name, one := range map[string]struct{ manifests, want string }{
 		"an object": {chartsOfShop + shopRelease + of, first},
 		"one of another namespace, with an empty line in a text": {
-			chartsOfShop + shopRelease + "  values:\n    kind: A\n    metadata:\n      annotations:\n        text: |\n          a\n\n          b\n      namespace: there\n",
+			chartsOfShop + shopRelease + annotated("text: |\n          a\n\n          b", "there"),
 			"---\nkind: A\nmetadata:\n  annotations:\n    text: |\n      a\n\n      b\n  namespace: there\n",
 		},
 		"a CRD": {
@@ -182,7 +186,7 @@ func TestArgoCDPlugin_PutsTheObjectsOfAReleaseInItsPlace(t *testing.T) {
 			"---\nkind: CustomResourceDefinition\nmetadata:\n  namespace: x\n  annotations:\n" + keep,
 		},
 		"what Helm keeps": {
-			chartsOfShop + shopRelease + "  values:\n    kind: A\n    metadata:\n      annotations:\n        helm.sh/resource-policy: keep\n      namespace: x\n",
+			chartsOfShop + shopRelease + annotated("helm.sh/resource-policy: keep", "x"),
 			"---\nkind: A\nmetadata:\n  annotations:\n" + keep + "    helm.sh/resource-policy: keep\n  namespace: x\n",
 		},
 		"a release after one of the same name in another namespace": {
@@ -191,12 +195,12 @@ func TestArgoCDPlugin_PutsTheObjectsOfAReleaseInItsPlace(t *testing.T) {
 				first,
 		},
 		"an object with a wave of its own": {
-			chartsOfShop + shopRelease + of + after + "  values:\n    metadata:\n      annotations:\n        argocd.argoproj.io/sync-wave: \"-3\"\n      namespace: x\n    kind: A\n",
-			"---\nmetadata:\n  annotations:\n    argocd.argoproj.io/sync-wave: \"-2\"\n  namespace: x\nkind: A\n" + first,
+			chartsOfShop + shopRelease + of + after + annotated(`argocd.argoproj.io/sync-wave: "-3"`, "x"),
+			"---\nkind: A\nmetadata:\n  annotations:\n    argocd.argoproj.io/sync-wave: \"-2\"\n  namespace: x\n" + first,
 		},
 		"a hook": {
-			chartsOfShop + shopRelease + of + after + "  values:\n    metadata:\n      annotations:\n        helm.sh/hook: post-install\n      namespace: x\n    kind: A\n",
-			"---\nmetadata:\n  annotations:\n    helm.sh/hook: post-install\n  namespace: x\nkind: A\n" + first,
+			chartsOfShop + shopRelease + of + after + annotated("helm.sh/hook: post-install", "x"),
+			"---\nkind: A\nmetadata:\n  annotations:\n    helm.sh/hook: post-install\n  namespace: x\n" + first,
 		},
 	} {
 		got, err := rendered(t, nil, map[string]string{"kustomization.yaml": one.manifests})

@@ -41,7 +41,9 @@ func TestSecretsFoundation_DeclaresTheRepositoryToArgoCD(t *testing.T) {
 			map[string]string{"type": "git", "url": "https://github.com/a/b", "githubAppID": "123456", "githubAppPrivateKey": password},
 		},
 		"all repositories of an account": {
-			cluster.GitOps{URL: "https://git.home.arpa/a/b.git", Username: "flux", ArgoCD: cluster.ArgoCD{CredentialsFor: "https://git.home.arpa/a"}},
+			cluster.GitOps{
+				URL: "https://git.home.arpa/a/b.git", Username: "flux", ArgoCD: cluster.ArgoCD{CredentialsFor: "https://git.home.arpa/a"},
+			},
 			cluster.Secrets{GitPassword: cluster.NewSecret(password)}, "password",
 			map[string]string{"type": "git", "url": "https://git.home.arpa/a", "username": "flux", "password": password},
 		},

@@ -56,7 +56,8 @@ func (l *lab) argoCDTree(more ...string) {
 	write := func(name, text string) {
 		require.NoError(l.t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	kustomization := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\ncomponents:\n  - ../../argocd/application\nresources:\n"
+	kustomization := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" +
+		"components:\n  - ../../argocd/application\nresources:\n"
 	for _, area := range areasOfArgoCD {
 		kustomization += "  - ../../argocd/" + area + "\n"
 	}
@@ -73,8 +74,8 @@ spec:
 `+strings.Join(more, ""))
 }
 
-// areasOfArgoCD are the areas of the tree but for observability: in the lab, nothing says that an object of VictoriaMetrics' operator works,
-// and Argo CD waits for that.
+// areasOfArgoCD are the areas of the tree but for observability: in the lab, nothing says that an object of VictoriaMetrics' operator
+// works, and Argo CD waits for that.
 var areasOfArgoCD = []string{"networking", "security", "scheduling", "storage", "databases", "backup"}
 
 func argoCDComesUp(l *lab) {
@@ -283,7 +284,8 @@ func (l *lab) runsOn() string {
 		charts += l.kubectl("get", "--namespace="+namespace, "deployments,services,serviceaccounts,configmaps,pods",
 			"--field-selector=metadata.name!=kube-root-ca.crt,metadata.name!=default", "--output=jsonpath={.items[*].metadata.uid}") + " "
 	}
-	return charts + l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + " " + l.kubectl("get", "--namespace=gateway", "gateway/gateway", "--output=jsonpath={.metadata.uid}") + " " +
+	return charts + l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + " " +
+		l.kubectl("get", "--namespace=gateway", "gateway/gateway", "--output=jsonpath={.metadata.uid}") + " " +
 		l.kubectl("get", "--namespace=podinfo", "deployments,services,pods,httproutes", "--output=jsonpath={.items[*].metadata.uid}")
 }
 

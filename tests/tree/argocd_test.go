@@ -56,7 +56,8 @@ func kustomizeProgram(args []string) (string, error) {
 	return string(text), err
 }
 
-// helmProgram pulls charts from where this package has them, and renders them as Helm does. It refuses what Argo CD's helm would do otherwise.
+// helmProgram pulls charts from where this package has them, and renders them as Helm does. It refuses to be called in another way than
+// Argo CD's helm is called for the charts of the tree.
 func helmProgram(args []string) (string, error) {
 	flags := pflag.NewFlagSet("helm", pflag.ContinueOnError)
 	repo, version, to := flags.String("repo", "", ""), flags.String("version", "", ""), flags.String("untardir", "", "")

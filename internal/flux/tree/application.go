@@ -49,8 +49,8 @@ func (o object) applicationLayer() layer {
 	return layer{name: o.Metadata.Name, nothing: !replaced, application: true}
 }
 
-// checkOfFlux returns advice about objects of Flux in a tree that Argo CD applies: nothing acts on them, but for releases, in whose place the
-// plugin puts what their charts make.
+// checkOfFlux returns advice about objects of Flux in a tree that Argo CD applies: nothing acts on them, but for releases, in whose place
+// the plugin puts what their charts make.
 func (r *reader) checkOfFlux() cluster.Problems {
 	var findings cluster.Findings
 	for _, d := range r.declared {
@@ -75,7 +75,8 @@ func (d declared) unknownToPlugin() (paths []string) {
 	parts := map[string]string{"spec": "repository"}
 	if d.Kind == "HelmRelease" {
 		parts = map[string]string{
-			"spec": "spec", "spec.driftDetection": "driftDetection", "spec.install": "install", "spec.upgrade": "upgrade", "spec.chart.spec": "chart",
+			"spec": "spec", "spec.driftDetection": "driftDetection", "spec.install": "install", "spec.upgrade": "upgrade",
+			"spec.chart.spec": "chart",
 		}
 	}
 	var whole map[string]any

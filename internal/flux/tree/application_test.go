@@ -105,7 +105,10 @@ spec: {url: "https://charts.home.arpa", secretRef: {name: login}}
 	for _, one := range advice {
 		texts = append(texts, one.Error())
 	}
-	const of, end = "gitops.path: kubernetes/apps/shop/deployment.yaml: ", " is for Flux, and gitops.engine is argocd; remove it, or write an Application for the chart"
+	const (
+		of  = "gitops.path: kubernetes/apps/shop/deployment.yaml: "
+		end = " is for Flux, and gitops.engine is argocd; remove it, or write an Application for the chart"
+	)
 	assert.Equal(t, []string{
 		of + "spec.chart.spec.verify of the HelmRelease shop" + end, of + "spec.install.disableHooks of the HelmRelease shop" + end,
 		of + "spec.suspend of the HelmRelease shop" + end, of + "spec.secretRef of the HelmRepository charts" + end,
