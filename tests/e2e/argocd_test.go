@@ -289,11 +289,12 @@ func (l *lab) runsOn() string {
 		l.kubectl("get", "--namespace=podinfo", "deployments,services,pods,httproutes", "--output=jsonpath={.items[*].metadata.uid}")
 }
 
-// engine declares what hands over, with the folder of that engine.
+// engineIs declares what hands over, without settings that only one engine has.
 func (l *lab) engineIs(engine string, enabled bool) {
 	l.t.Helper()
 	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
 		s.set("gitops", map[string]any{"engine": engine, "enabled": enabled})
+		delete(s["slipway:gitops"].(map[string]any), "argocd")
 	})
 }
 
