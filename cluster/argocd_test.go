@@ -189,6 +189,10 @@ func TestArgoCDPlugin_PutsTheObjectsOfAReleaseInItsPlace(t *testing.T) {
 			chartsOfShop + shopRelease + annotated("helm.sh/resource-policy: keep", "x"),
 			"---\nkind: A\nmetadata:\n  annotations:\n" + keep + "    helm.sh/resource-policy: keep\n  namespace: x\n",
 		},
+		"an object of a release that stays": {
+			chartsOfShop + strings.Replace(shopRelease, "metadata:\n", "metadata:\n  annotations:\n    kustomize.toolkit.fluxcd.io/prune: disabled\n", 1) + of,
+			first + "  annotations:\n" + keep,
+		},
 		"a release after one of the same name in another namespace": {
 			chartsOfShop + shopRelease + of + after + of,
 			"---\nkind: A\nmetadata:\n  namespace: other\n  name: a\n  annotations:\n    argocd.argoproj.io/sync-wave: \"1\"\n" +

@@ -65,6 +65,11 @@ sub kept {
   return $document;
 }
 
+sub marked {
+  my ($document) = @_;
+  return metadata($document) =~ m{^    kustomize\.toolkit\.fluxcd\.io/prune: "?disabled}m;
+}
+
 # under returns what a key of a mapping has, as lines of their own; undef without the key. A list starts at the left, too.
 sub under {
   my ($text, @path) = @_;
@@ -198,7 +203,8 @@ sub released {
     $object =~ s/^metadata:\n/metadata:\n  namespace: $namespace\n/m unless defined text($object, "metadata", "namespace");
     my $annotations = under($object, "metadata", "annotations");
     # What Helm leaves: Argo CD would remove it when it is not in the repository any more.
-    $object = kept($object) if text($object, "kind") eq "CustomResourceDefinition" || (text($annotations, "helm.sh/resource-policy") // "") eq "keep";
+    my $stays = text($object, "kind") eq "CustomResourceDefinition" || (text($annotations, "helm.sh/resource-policy") // "") eq "keep";
+    $object = kept($object) if $stays || marked($releases{$key});
     next if !$wave || defined text($annotations, "helm.sh/hook"); # whose weight is its wave
     $object = annotate($object, "argocd.argoproj.io/sync-wave", sub { "\"" . ($wave + ($_[0] // 0)) . "\"" });
   }
@@ -210,7 +216,7 @@ for my $document (split(/^(?=---)/m, <STDIN>)) {
   if (metadata($document) !~ m{^    kustomize\.toolkit\.fluxcd\.io/substitute: "?disabled}m) {
     $document =~ s/(\$\$)|\$\{([^{}]*)\}/defined $1 ? "\$" : replaced($2)/ge;
   }
-  $document = kept($document) if metadata($document) =~ m{^    kustomize\.toolkit\.fluxcd\.io/prune: "?disabled}m;
+  $document = kept($document) if marked($document);
   my ($kind, $name) = (text($document, "kind") // "", text($document, "metadata", "name") // "");
   my $key = (text($document, "metadata", "namespace") // "") . "/$name";
   if ($document =~ $flux && $kind eq "HelmRelease") {
