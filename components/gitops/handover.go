@@ -136,7 +136,7 @@ func (h *GitOpsHandover) verify(
 			Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration,
 			Provider: args.CommandProvider, DependsOn: slices.Concat(args.DependsOn, after),
 		},
-		Triggers: args.triggers(), ReplaceWith: []pulumi.Resource{args.DeletedWith}, Repeats: true,
+		Triggers: args.triggers(), ReplaceWith: []pulumi.Resource{args.DeletedWith},
 	}, h)
 }
 

@@ -46,6 +46,27 @@ func TestResources_ThatRunTheProbeShowSentencesAndNoReport(t *testing.T) {
 	})
 }
 
+// A run for a change that failed must not be left out because the change was taken back. Pulumi forgets the former run first, and would
+// delete what has a property of it.
+func TestResources_ThatRunTheProbeRunItAgainAfterAFailure(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
+		again := map[string]bool{}
+		for _, command := range rec.OfType(typeCommand) {
+			runs := command.Input("create") != nil && command.Input("update") == nil
+			assert.Equal(t, runs, command.RPC.GetDeleteBeforeReplace(), command.Name)
+			again[command.URN] = runs
+		}
+		require.Greater(t, len(again), 4)
+		for _, reg := range rec.Find(func(reg mocks.Registration) bool { return reg.Custom }) {
+			for property, urns := range reg.PropertyDependencies {
+				for _, urn := range urns {
+					assert.False(t, again[urn], "%s: %s is a property of %s", reg.Name, property, urn)
+				}
+			}
+		}
+	})
+}
+
 func TestResources_HaveUniqueNames(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		seen := map[string]bool{}

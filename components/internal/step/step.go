@@ -67,24 +67,20 @@ type Args struct {
 	// ReplaceWith lists resources after whose replacement the probe runs again; optional.
 	ReplaceWith []pulumi.Resource
 
-	// Repeats: after a run that failed, the probe runs again even if the change of a trigger or of ReplaceWith is taken back, because Pulumi
-	// forgets the former run first. So no resource may have a property of the run: Pulumi would delete it, too.
-	Repeats bool
-
 	Before *pulumi.ResourceHook // runs before the probe; its error is that of the step; optional
 }
 
 // New registers a run of the probe as a child of parent. The probe runs on create and when the spec or a trigger changes, never
 // in a preview.
+//
+// Without Again, a run for a changed trigger that failed is repeated even if the change is taken back: Pulumi forgets the former run before
+// it begins the new one. So no resource may have a property of the run, because Pulumi would delete it with the former run.
 func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*local.Command, error) {
 	var own []pulumi.ResourceOption
 	triggers := slices.Clone(args.Triggers)
 	if args.Before != nil {
 		before := []*pulumi.ResourceHook{args.Before}
 		own = append(own, pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: before, BeforeUpdate: before}))
-	}
-	if args.Repeats {
-		own = append(own, pulumi.DeleteBeforeReplace(true))
 	}
 	if len(args.SecretTriggers) > 0 {
 		own = append(own, pulumi.AdditionalSecretOutputs([]string{"triggers"}))
@@ -95,6 +91,8 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	command := &local.CommandArgs{Create: args.command(), Triggers: triggers}
 	if args.Again != "" {
 		command.Update = pulumi.String(probe.Program + " " + args.Again)
+	} else {
+		own = append(own, pulumi.DeleteBeforeReplace(true))
 	}
 	replaceWith := args.ReplaceWith
 	if args.DeletedWith != nil {
