@@ -190,7 +190,8 @@ func TestArgoCDPlugin_PutsTheObjectsOfAReleaseInItsPlace(t *testing.T) {
 			"---\nkind: A\nmetadata:\n  annotations:\n" + keep + "    helm.sh/resource-policy: keep\n  namespace: x\n",
 		},
 		"an object of a release that stays": {
-			chartsOfShop + strings.Replace(shopRelease, "metadata:\n", "metadata:\n  annotations:\n    kustomize.toolkit.fluxcd.io/prune: disabled\n", 1) + of,
+			chartsOfShop + strings.Replace(shopRelease, "metadata:\n",
+				"metadata:\n  annotations:\n    kustomize.toolkit.fluxcd.io/prune: disabled\n", 1) + of,
 			first + "  annotations:\n" + keep,
 		},
 		"a release after one of the same name in another namespace": {
