@@ -72,8 +72,8 @@ const usageEnd = `
 Bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers change the cluster; their spec is read from standard input.
 Snapshot has flags only, and picture only reads files.
 The others change nothing; the samples of workloads are dry runs, storage removes the volume that it creates, and argocd without --once
-asks Argo CD to compare anew, and begins failed syncs again. Without --kubeconfig their spec is read as one JSON object from standard input. "gate -h" and so on list
-the flags.
+asks Argo CD to compare anew, and begins failed syncs again. Without --kubeconfig their spec is read as one JSON object from standard
+input. "gate -h" and so on list the flags.
 Progress goes to standard error: on a terminal a table that is redrawn, elsewhere lines; at its end one sentence. The report goes to standard
 output, with one line of JSON at its end if all conditions hold.
 Exit code: 0 all conditions hold, 1 one does not (the report names it), 2 wrong flags or spec.

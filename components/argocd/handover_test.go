@@ -99,7 +99,6 @@ func TestGitOpsHandover_InstallsArgoCDThenTheRootThenVerifies(t *testing.T) {
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN(), reg.Name)
 	}
 	assert.Contains(t, rec.Resource(t, "reader").Dependencies, verify.URN)
-	assert.True(t, verify.RPC.GetDeleteBeforeReplace(), "after a change that failed, and is taken back, it runs")
 	assert.Equal(t, []any{"argocd", "argocd", "argo-cd", true}, []any{
 		release.Input("name"), release.Input("namespace"), release.Input("chart"), release.Input("skipAwait"),
 	})

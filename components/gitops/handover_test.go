@@ -96,7 +96,6 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN(), reg.Name)
 	}
 	assert.Equal(t, rec.Resource(t, "commands").URN, probe.ProviderURN())
-	assert.True(t, probe.RPC.GetDeleteBeforeReplace(), "after a change that failed, and is taken back, it runs")
 	assert.Contains(t, rec.Resource(t, "next").Dependencies, probe.URN, "resources that need Flux wait for the probe")
 	assert.Equal(t, "flux-operator", operator.Input("name"))
 	assert.Equal(t, "flux-system", operator.Input("namespace"))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -49,7 +50,7 @@ func TestResources_ThatRunTheProbeShowSentencesAndNoReport(t *testing.T) {
 // A run for a change that failed must not be left out because the change was taken back. Pulumi forgets the former run first, and would
 // delete what has a property of it.
 func TestResources_ThatRunTheProbeRunItAgainAfterAFailure(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
+	check := func(t *testing.T, rec *mocks.Recorder) {
 		again := map[string]bool{}
 		for _, command := range rec.OfType(typeCommand) {
 			runs := command.Input("create") != nil && command.Input("update") == nil
@@ -64,7 +65,9 @@ func TestResources_ThatRunTheProbeRunItAgainAfterAFailure(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) { check(t, rec) })
+	check(t, upFile(t, fixtures.Write(t, "argocd", "infra")))
 }
 
 func TestResources_HaveUniqueNames(t *testing.T) {
