@@ -145,31 +145,34 @@ func (g *guest) assemble(dir string, hw vm.Hardware) (p parts, err error) {
 			return p, err
 		}
 	}
-	if p.iso, err = h.iso(hw); err != nil { // an image that does not boot is not an error of the hypervisor
+	image, err := h.inserted(hw)
+	if err != nil { // an image that does not boot is not an error of the hypervisor
 		g.log.Warn("CD-ROM does not boot", "err", err)
 		g.setReason(err.Error())
+	}
+	if image != nil {
+		p.iso = image.iso()
 	}
 	if hw.UEFI {
 		p.variables, err = variables(h.disks(), dir, h.cfg.Firmware, hw.EFI)
 		return p, err
 	}
-	p.kernel, err = g.kernel(dir, hw, p)
+	p.kernel, err = g.kernel(dir, hw, p, image)
 	return p, err
 }
 
 // kernel returns what a VM with a BIOS boots in place of the image in its CD-ROM drive, which boots by UEFI only; nil if the VM boots from
 // a disk.
-func (g *guest) kernel(dir string, hw vm.Hardware, p parts) (*kernel, error) {
+func (g *guest) kernel(dir string, hw vm.Hardware, p parts, image *Built) (*kernel, error) {
 	for _, key := range hw.BootOrder {
 		if path, is := p.disks[key]; is {
 			if boots, err := bootsByBIOS(g.ctx, path, dir); err != nil || boots {
 				return nil, err
 			}
 		}
-		if p.iso != "" && key == hw.ISO.Drive {
-			talos := g.host.cfg.Talos
-			line, err := talos.commandLine()
-			return &kernel{talos.kernel(), talos.initramfs(), line}, err
+		if image != nil && key == hw.ISO.Drive {
+			line, err := image.commandLine()
+			return &kernel{image.kernel(), image.initramfs(), line}, err
 		}
 	}
 	return nil, nil

@@ -35,7 +35,7 @@ var ovmf = Firmware{Code: "/usr/share/OVMF/OVMF_CODE_4M.fd", Variables: "/usr/sh
 type Config struct {
 	Dir   string       // folder of the disks and sockets; its path must be short
 	Logs  string       // folder of the logs
-	Talos Built        // what a VM has in its CD-ROM drive
+	Talos []Built      // whose images CD-ROM drives can have
 	Taps  network.Taps // required
 
 	Firmware  Firmware       // zero value: that of Debian's package ovmf
@@ -143,15 +143,20 @@ func (h *Host) console(hw vm.Hardware) string {
 	return filepath.Join(h.cfg.Logs, fmt.Sprintf("console-%s-%d.log", hw.Name, hw.ID))
 }
 
-// iso returns the image in a VM's CD-ROM drive: that of the built Talos, if the VM has an image of its version.
-func (h *Host) iso(hw vm.Hardware) (string, error) {
-	switch {
-	case hw.ISO == nil:
-		return "", nil
-	case hw.ISO.Version != h.cfg.Talos.Version:
-		return "", fmt.Errorf("the image in %s is of Talos %s, and the built Talos is %s", hw.ISO.Drive, hw.ISO.Version, h.cfg.Talos.Version)
-	case hw.ISO.SecureBoot:
-		return "", errors.New("the built Talos is not signed, so Secure Boot does not boot it")
+// inserted returns the built Talos whose image is in a VM's CD-ROM drive, nil without one: the Talos of the version that the drive declares.
+func (h *Host) inserted(hw vm.Hardware) (*Built, error) {
+	if hw.ISO == nil {
+		return nil, nil
 	}
-	return h.cfg.Talos.iso(), nil
+	if hw.ISO.SecureBoot {
+		return nil, errors.New("no built Talos is signed, so Secure Boot does not boot it")
+	}
+	var versions []string
+	for _, built := range h.cfg.Talos {
+		if built.Version == hw.ISO.Version {
+			return &built, nil
+		}
+		versions = append(versions, built.Version)
+	}
+	return nil, fmt.Errorf("the image in %s is of Talos %s, and built are %s", hw.ISO.Drive, hw.ISO.Version, strings.Join(versions, ", "))
 }

@@ -155,7 +155,7 @@ func newBench(t *testing.T) *bench {
 	talos, err := Open(filepath.Join(dir, "talos.json"))
 	require.NoError(t, err)
 	h := New(Config{
-		Dir: filepath.Join(dir, "vm"), Logs: filepath.Join(dir, "logs"), Talos: talos, Taps: noTaps{}, Program: self,
+		Dir: filepath.Join(dir, "vm"), Logs: filepath.Join(dir, "logs"), Talos: []Built{talos}, Taps: noTaps{}, Program: self,
 		Firmware: Firmware{Code: "code", Variables: filepath.Join(dir, "vars")}, Processes: &process.Table{},
 	})
 	t.Cleanup(h.Close)
@@ -275,7 +275,16 @@ func TestGuest_WithAnotherVersionInItsDriveHasNoImage(t *testing.T) {
 	hw.ISO.Version = "v1.12.7"
 	g := b.on(hw)
 	require.NotContains(t, b.got("qmp"), "talos.iso")
-	require.Equal(t, "the image in ide3 is of Talos v1.12.7, and the built Talos is v1.12.6", g.status().Reason)
+	require.Equal(t, "the image in ide3 is of Talos v1.12.7, and built are v1.12.6", g.status().Reason)
+}
+
+func TestGuest_BootsTheBuiltTalosOfItsImagesVersion(t *testing.T) {
+	b, hw := newBench(t), hardware()
+	next := Built{Dir: t.TempDir(), Version: "v1.12.7"}
+	b.cfg.Talos = append(b.cfg.Talos, next)
+	hw.ISO.Version = next.Version
+	b.on(hw)
+	require.Contains(t, b.got("qmp"), next.iso())
 }
 
 func TestGuest_ItsAgentTellsTheInterfaces(t *testing.T) {

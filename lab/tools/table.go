@@ -210,7 +210,9 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 // OnDemand is the list of the tools that are built when somebody names them. A lab uses those that are built.
 var OnDemand = append([]Tool{
 	minor(kubernetesBefore), minor(kubernetesAfter),
-	talosSystem(machined("1.12.6"), kubernetesBefore), talosSystem(rebuilt(machined("1.12.6"), "1.12.7"), kubernetesBefore),
+	talosSystem(machined("1.12.6"), kubernetesBefore),
+	talosSystem(rebuilt(machined("1.12.6"), "next", "1.12.7"), kubernetesBefore),
+	talosSystem(rebuilt(machined("1.12.6"), "broken", "1.12.8", "patches/does-not-boot.patch"), kubernetesBefore),
 }, argoCDTools...)
 
 const (

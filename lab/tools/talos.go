@@ -51,12 +51,13 @@ func machined(version string) Tool {
 	}
 }
 
-// rebuilt declares the same sources of Talos under another version: the release that a machine is upgraded to.
-func rebuilt(of Tool, version string) Tool {
-	of.Name, of.Version = of.Name+"-next", version
+// rebuilt declares the same sources of Talos under another version and with more patches: a release that a machine is upgraded to.
+func rebuilt(of Tool, name, version string, patches ...string) Tool {
+	of.Name, of.Version = of.Name+"-"+name, version
 	of.Overlays = slices.Clone(of.Overlays)
-	machinery := of.overlay(talosMachinery)
-	machinery.Files = map[string]string{"gendata/data/tag": "v" + version}
+	of.overlay(talosMachinery).Files = map[string]string{"gendata/data/tag": "v" + version}
+	system := of.overlay(talos)
+	system.Patches = slices.Concat(system.Patches, patches)
 	of.CPU = time.Minute
 	return of
 }

@@ -21,14 +21,13 @@ const imagesHost = "registry.lab.internal"
 
 // realMachines are VMs that run a real Talos in QEMU, with their special needs: DNS, the time, and images.
 type realMachines struct {
-	built  qemu.Built   // that new machines boot
-	others []qemu.Built // to which a machine can be upgraded
-	host   *qemu.Host   // nil before start
+	built []qemu.Built // that machines boot, and can be upgraded to
+	host  *qemu.Host   // nil before start
 }
 
-// openReal reads built Talos: names of tools, or folders, with commas between them. New machines boot the first one.
+// openReal reads built Talos: names of tools, or folders, with commas between them.
 func (w *World) openReal(names string) (*realMachines, error) {
-	var all []qemu.Built
+	real := &realMachines{}
 	errs := []error{qemu.Check()}
 	for name := range strings.SplitSeq(names, ",") {
 		path := w.Tools.Programs[name]
@@ -39,14 +38,14 @@ func (w *World) openReal(names string) (*realMachines, error) {
 			path = name
 		}
 		built, err := qemu.Open(path)
-		all, errs = append(all, built), append(errs, err)
+		real.built, errs = append(real.built, built), append(errs, err)
 	}
-	return &realMachines{built: all[0], others: all[1:]}, errors.Join(errs...)
+	return real, errors.Join(errs...)
 }
 
-// authority is the only CA that this Talos trusts.
+// authority is the only CA that every built Talos trusts.
 func (r *realMachines) authority() (*ca.Authority, error) {
-	blocks, err := os.ReadFile(r.built.CA())
+	blocks, err := os.ReadFile(r.built[0].CA())
 	if err != nil {
 		return nil, fmt.Errorf("lab CA: %w", err)
 	}
@@ -69,9 +68,9 @@ func (r *realMachines) close() {
 // withImages adds the registry of the images: at every name that another server has, for the paths of the images, and a server for all
 // other names.
 func (r *realMachines) withImages(hosts []host) ([]host, error) {
-	lists := []string{r.built.Images()}
-	for _, other := range r.others {
-		lists = append(lists, other.Images())
+	var lists []string
+	for _, built := range r.built {
+		lists = append(lists, built.Images())
 	}
 	images, err := registry.OpenImages(lists...)
 	if err != nil {

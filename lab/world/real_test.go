@@ -24,7 +24,7 @@ func TestReal_ImagesAreAtEveryNameBesideWhatIsThere(t *testing.T) {
 	list := `[{"names": ["nocloud-installer/*"], "tags": ["*"], "layers": []}]`
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "images.json"), []byte(list), 0o600))
 	there := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	hosts, err := (&realMachines{built: qemu.Built{Dir: dir}}).withImages([]host{
+	hosts, err := (&realMachines{built: []qemu.Built{{Dir: dir}}}).withImages([]host{
 		{name: factoryHost, port: "443", handler: there}, {name: "pve.home.arpa", port: "8006", handler: there},
 		{name: "git.home.arpa", port: "22"},
 	})

@@ -10,14 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	"github.com/stretchr/testify/require"
 )
 
 // The built Talos that the tests boot, and the versions in it.
 const (
-	realTalos      = "talos-1.12,talos-1.12-next"
+	realTalos      = "talos-1.12,talos-1.12-next,talos-1.12-broken"
 	realVersion    = "v1.12.6"
 	realNext       = "v1.12.7"
+	realBroken     = "v1.12.8" // does not boot
 	realKubernetes = "v1.35.8"
 )
 
@@ -52,6 +54,8 @@ func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
 	for _, change := range realChanges {
 		l.part(change.name, change.test)
 	}
+	l.part("a worker joins, and goes", joinsAndGoes)
+	l.part("a lost machine comes back from a snapshot", comesBackReally)
 	l.part("destroy", unprotectAndDestroy)
 }
 
@@ -78,7 +82,7 @@ func (l *lab) upTo(name string, ended bool) map[string]string {
 	over := run.follows(func(m moment) bool {
 		short := m.urn[strings.LastIndex(m.urn, ":")+1:]
 		seen[short] = m.op
-		return short != name || m.ended != ended
+		return short != name || m.ended != ended || strings.HasPrefix(m.op, "delete") // of what is replaced
 	})
 	require.False(l.t, over, "up ended before %s\n%s", name, end(run.said()))
 	run.kill("infra")
@@ -220,6 +224,16 @@ var realChanges = []realChange{
 		require.NotEqual(l.t, before, l.bootID())
 		require.Contains(l.t, l.field("node/infra-cp-1", "{.status.nodeInfo.osImage}"), realNext)
 	}},
+	{"a release that does not boot, before which Talos goes back", func(l *lab) {
+		l.declare("talos", map[string]any{"version": realBroken})
+		before := l.bootID()
+		l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs " + realNext +
+			" again, not " + realBroken)
+		require.NotEqual(l.t, before, l.bootID())
+		l.declare("talos", map[string]any{"version": realNext})
+		l.upTo("talos-upgrade", true)
+		require.Empty(l.t, l.field("node/infra-cp-1", "{.spec.unschedulable}"))
+	}},
 	{"a new CA of Talos", func(l *lab) {
 		before := filepath.Join(l.t.TempDir(), "before")
 		config, err := os.ReadFile(filepath.Join(l.home(), "talosconfig"))
@@ -231,6 +245,51 @@ var realChanges = []realChange{
 		require.False(l.t, l.answers(before, realNode), "it takes the former talosconfig")
 		require.Contains(l.t, l.onNode(realNode, "version"), realNext)
 	}},
+}
+
+// joinsAndGoes declares a worker, and then no more.
+func joinsAndGoes(l *lab) {
+	var without any
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		without = s["slipway:nodePools"]
+		s["slipway:nodePools"] = []any{s.pool(0), map[string]any{
+			"name": "worker", "role": "worker", "cores": 2, "memory": "4GiB", "disk": "20GiB",
+			"nodes": []any{map[string]any{"name": "infra-worker-1", "vmId": 1121, "mac": "BC:24:11:00:01:21", "address": "10.25.11.21"}},
+		}}
+	})
+	before := l.bootID()
+	l.upTo(machinesGate, true)
+	require.Contains(l.t, l.field("node/infra-worker-1", "{.status.nodeInfo.osImage}"), realNext)
+	require.Equal(l.t, before, l.bootID(), "the control plane has rebooted")
+
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) { s["slipway:nodePools"] = without })
+	l.upTo(machinesGate, true)
+	require.Equal(l.t, "infra-cp-1", l.field("nodes", "{.items[*].metadata.name}"))
+	require.Equal(l.t, before, l.bootID(), "the control plane has rebooted")
+}
+
+// comesBackReally loses the only machine, and restores etcd on a new one.
+func comesBackReally(l *lab) {
+	const name = "infra-20260102T030405Z.db.age"
+	uid := l.field("namespace/kube-system", "{.metadata.uid}")
+	l.kubectl("create", "--namespace=default", "configmap", "before")
+	identity, err := age.GenerateX25519Identity()
+	require.NoError(l.t, err)
+	l.takesSnapshot(filepath.Join(l.home(), "talosconfig"), identity.Recipient().String(), name)
+	l.kubectl("create", "--namespace=default", "configmap", "after")
+
+	destroyVMs(l)
+	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview",
+		"--target", "**-vm", "--target", "**-iso", "--stack", "infra")
+	l.declare("lifecycle", map[string]any{"snapshots": map[string]any{"recoverFrom": name}})
+	l.setSecret("infra", "snapshotIdentity", identity.String())
+	l.upTo(machinesGate, true)
+	require.Equal(l.t, uid, l.field("namespace/kube-system", "{.metadata.uid}"), "it is the same cluster")
+	l.kubectl("get", "--namespace=default", "configmap/before")
+	_, err = l.try("kubectl", "--context=admin@infra", "get", "--namespace=default", "configmap/after")
+	require.Error(l.t, err, "it was written after the snapshot")
+	l.pulumi("config", "rm", "--stack", "infra", "--path", "slipway:lifecycle.snapshots.recoverFrom")
+	l.pulumi("config", "rm", "--stack", "infra", "slipway:snapshotIdentity")
 }
 
 func (l *lab) patchReally(controlPlane map[string]any) {

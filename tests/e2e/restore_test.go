@@ -64,11 +64,7 @@ func lostMachines(l *lab) {
 	identity, err := age.GenerateX25519Identity()
 	require.NoError(t, err)
 	const name = "infra-20260102T030405Z.db.age"
-	const take = `umask 077; mkdir -p "$XDG_STATE_HOME/slipway/snapshots"
-pulumi stack output --show-secrets talosconfig --stack infra >"$1/talosconfig"
-cd "$2"
-go run ./cmd/slipway-probe snapshot --talosconfig "$1/talosconfig" --recipient "$3" --to "$XDG_STATE_HOME/slipway/snapshots/$4"`
-	l.in("sh", "-ec", take, "sh", folder, l.project, identity.Recipient().String(), name)
+	l.takesSnapshot(l.talosconfigFile("infra"), identity.Recipient().String(), name)
 	l.kubectl("create", "--namespace=default", "configmap", "after")
 
 	destroyVMs(l)
@@ -103,6 +99,14 @@ go run ./cmd/slipway-probe snapshot --talosconfig "$1/talosconfig" --recipient "
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	require.Equal(t, uid, l.field("namespace/kube-system", "{.metadata.uid}"))
+}
+
+// takesSnapshot puts a snapshot of etcd where a run looks for it.
+func (l *lab) takesSnapshot(talosconfig, recipient, name string) {
+	l.t.Helper()
+	const take = `umask 077; mkdir -p "$XDG_STATE_HOME/slipway/snapshots"; cd "$1"
+go run ./cmd/slipway-probe snapshot --talosconfig "$2" --recipient "$3" --to "$XDG_STATE_HOME/slipway/snapshots/$4"`
+	l.in("sh", "-ec", take, "sh", l.project, talosconfig, recipient, name)
 }
 
 // destroyVMs destroys all VMs in Proxmox VE, as a failed storage does.
