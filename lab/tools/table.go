@@ -210,9 +210,10 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 // OnDemand is the list of the tools that are built when somebody names them. A lab uses those that are built.
 var OnDemand = append([]Tool{
 	minor(kubernetesBefore), minor(kubernetesAfter),
-	talosSystem(machined("1.12.6"), kubernetesBefore),
-	talosSystem(rebuilt(machined("1.12.6"), "next", "1.12.7"), kubernetesBefore),
-	talosSystem(rebuilt(machined("1.12.6"), "broken", "1.12.8", "patches/does-not-boot.patch"), kubernetesBefore),
+	talosSystem(machined(talosBefore), kubernetesBefore),
+	talosSystem(rebuilt(machined(talosBefore), "next", "1.12.7"), kubernetesBefore),
+	talosSystem(rebuilt(machined(talosBefore), "broken", "1.12.8", "patches/does-not-boot.patch"), kubernetesBefore),
+	talosSystem(machined(talosAfter), KubernetesVersion),
 }, argoCDTools...)
 
 const (

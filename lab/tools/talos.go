@@ -37,15 +37,35 @@ func talosSystem(machined Tool, kubernetes string) Tool {
 	}
 }
 
+// The releases of Talos that are built.
+var (
+	talosBefore = talosSources{
+		version: "1.12.6", sum: "h1:wHRZSkPC+jVDPXHPujREP/KjU421vL5AwnyhnLvVElI=",
+		machinery: "h1:p8XG6i82Y5MTLeaPDtFv2TnE7UY9tPLbbRI8cwJdRlw=",
+	}
+	talosAfter = talosSources{
+		version: "1.13.9", sum: "h1:rTVcPmnU2nx3JewD4UnhHL9j1ZaOPHN0/b02GwLysZA=",
+		machinery: "h1:4Qch4CVfhT3C48PfiIFXYa1LAhSWA6o7NmrEO2bsLlg=", modFile: "1.13.mod",
+	}
+)
+
+// talosSources are a release of Talos, and the lines of its two modules in go.sum.
+type talosSources struct {
+	version        string
+	sum, machinery string
+	modFile        string // in the folder machined; "" means go.mod
+}
+
 // machined declares Talos's own programs: machined, which is all of a node's services, the init of the initramfs, and the installer.
-func machined(version string) Tool {
+func machined(of talosSources) Tool {
+	version := of.version
 	return Tool{
-		Name: "machined-" + minorOf(version), Version: version, Folder: "machined",
+		Name: "machined-" + minorOf(version), Version: version, Folder: "machined", ModFile: of.modFile,
 		Package: talos + "/internal/app/machined", Binary: "machined",
 		Packages: []string{talos + "/internal/app/init", talos + "/cmd/installer"},
 		Module:   talos, ModuleVersion: "v" + version,
 		Tags: []string{"tcell_minimal", "grpcnotrace"}, Static: true, LDFlags: []string{"-s", "-w"},
-		Overlays: talosOverlays,
+		Overlays: of.overlays(),
 		Data:     []Copy{{Module: talos, From: "hack", To: "hack"}, {Module: talosMachinery, From: "version/os-release", To: "os-release"}},
 		CPU:      7 * time.Minute,
 	}
@@ -54,7 +74,6 @@ func machined(version string) Tool {
 // rebuilt declares the same sources of Talos under another version and with more patches: a release that a machine is upgraded to.
 func rebuilt(of Tool, name, version string, patches ...string) Tool {
 	of.Name, of.Version = of.Name+"-"+name, version
-	of.Overlays = slices.Clone(of.Overlays)
 	of.overlay(talosMachinery).Files = map[string]string{"gendata/data/tag": "v" + version}
 	system := of.overlay(talos)
 	system.Patches = slices.Concat(system.Patches, patches)
@@ -62,13 +81,15 @@ func rebuilt(of Tool, name, version string, patches ...string) Tool {
 	return of
 }
 
-// talosOverlays are the sources of Talos, which the lab changes for Debian's kernel and for its own CA.
-var talosOverlays = []Overlay{
-	{
-		Module: talos, Version: "v1.12.6", Sum: "h1:wHRZSkPC+jVDPXHPujREP/KjU421vL5AwnyhnLvVElI=", To: "talos",
-		Patches: []string{"patches/no-legacy-tiocsti.patch", "patches/no-open-tree.patch", "patches/trusted-ca.patch"},
-	},
-	{Module: talosMachinery, Version: "v1.12.6", Sum: "h1:p8XG6i82Y5MTLeaPDtFv2TnE7UY9tPLbbRI8cwJdRlw=", To: "machinery"},
+// overlays are the sources of Talos, which the lab changes for Debian's kernel and for its own CA.
+func (of talosSources) overlays() []Overlay {
+	return []Overlay{
+		{
+			Module: talos, Version: "v" + of.version, Sum: of.sum, To: "talos",
+			Patches: []string{"patches/no-legacy-tiocsti.patch", "patches/no-open-tree.patch", "patches/trusted-ca.patch"},
+		},
+		{Module: talosMachinery, Version: "v" + of.version, Sum: of.machinery, To: "machinery"},
+	}
 }
 
 // containerdProgram declares containerd and its shim. It has a module of its own, because Talos requires a fork of its sources.

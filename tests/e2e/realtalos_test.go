@@ -82,7 +82,7 @@ func (l *lab) upTo(name string, ended bool) map[string]string {
 	over := run.follows(func(m moment) bool {
 		short := m.urn[strings.LastIndex(m.urn, ":")+1:]
 		seen[short] = m.op
-		return short != name || m.ended != ended || strings.HasPrefix(m.op, "delete") // of what is replaced
+		return short != name || m.ended != ended || m.op == "replace" || m.op == "delete-replaced" // before it is created again
 	})
 	require.False(l.t, over, "up ended before %s\n%s", name, end(run.said()))
 	run.kill("infra")
