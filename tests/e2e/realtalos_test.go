@@ -133,9 +133,7 @@ func connects(l *lab) {
 		"key": l.revealed(client.ClientKey),
 	}}})
 	require.NoError(l.t, err)
-	file := filepath.Join(l.t.TempDir(), "talosconfig")
-	require.NoError(l.t, os.WriteFile(file, config, 0o600))
-	l.in("talosctl", "config", "merge", file)
+	require.NoError(l.t, os.WriteFile(filepath.Join(l.home(), "talosconfig"), config, 0o600))
 	l.onNode(realNode, "kubeconfig", "--force-context-name=admin@infra", "--force")
 }
 
