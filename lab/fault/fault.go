@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Fault is a fault that is on.
@@ -26,7 +28,7 @@ func (f Fault) Age() time.Duration { return time.Since(f.since) }
 type Set struct {
 	mu      sync.Mutex
 	faults  []Fault
-	changed chan struct{}
+	changes wait.Changes
 }
 
 // On switches f on. It replaces a fault of the same kind and target. A fault with Until ends by itself.
@@ -39,13 +41,13 @@ func (s *Set) On(f Fault) error {
 	s.remove(f.Kind, f.Target)
 	f.since = time.Now()
 	s.faults = append(s.faults, f)
-	s.notify()
+	s.changes.Notify()
 	if !f.Until.IsZero() {
 		time.AfterFunc(time.Until(f.Until), func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.expire()
-			s.notify()
+			s.changes.Notify()
 		})
 	}
 	return nil
@@ -57,7 +59,7 @@ func (s *Set) Off(kind Kind, target string) bool {
 	defer s.mu.Unlock()
 	n := len(s.faults)
 	s.remove(kind, target)
-	s.notify()
+	s.changes.Notify()
 	return len(s.faults) < n
 }
 
@@ -66,7 +68,7 @@ func (s *Set) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
-	s.notify()
+	s.changes.Notify()
 }
 
 // Active returns the fault of this kind whose target is one of names, or part of a name if the kind says so.
@@ -110,12 +112,7 @@ func (s *Set) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return s.changed
+	return s.changes.Changed()
 }
 
 // Wait waits until done is true. It calls done now and after each change of the set. It returns the context's error if
@@ -132,13 +129,6 @@ func (s *Set) Wait(ctx context.Context, done func() bool) error {
 			return ctx.Err()
 		}
 	}
-}
-
-func (s *Set) notify() {
-	if s.changed != nil {
-		close(s.changed)
-	}
-	s.changed = nil
 }
 
 func (s *Set) remove(kind Kind, target string) {

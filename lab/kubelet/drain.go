@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // evictionGrace is the grace period, in seconds, that Talos asks for when it evicts a pod.
@@ -93,7 +93,7 @@ func (k *Kubelet) evict(ctx context.Context, pod corev1.Pod) error {
 		})
 		switch {
 		case apierrors.IsTooManyRequests(err):
-			if !workload.Pause(ctx, limit/60) {
+			if !wait.Pause(ctx, limit/60) {
 				return fmt.Errorf("failed to evict pod %s/%s: %w", pod.Namespace, pod.Name, ctx.Err())
 			}
 			continue
@@ -114,7 +114,7 @@ func (k *Kubelet) awaitDeleted(ctx context.Context, pod corev1.Pod, limit time.D
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && have.UID != pod.UID {
 			return nil
 		}
-		if !workload.Pause(ctx, limit/100) {
+		if !wait.Pause(ctx, limit/100) {
 			return fmt.Errorf("failed waiting on pod %s/%s to be deleted: pod is still running on the node", pod.Namespace, pod.Name)
 		}
 	}

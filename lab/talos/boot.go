@@ -171,7 +171,7 @@ func (b *boot) teardown() {
 			b.log.Error("address not removed", "address", a, "error", err)
 		}
 	}
-	b.site.change.notify()
+	b.site.change.Notify()
 }
 
 // setStage sets the machine's stage and publishes it.
@@ -184,5 +184,5 @@ func (b *boot) setStage(s Stage) {
 		b.log.Info("machine stage", "stage", s)
 	}
 	b.publishStatus()
-	b.site.change.notify()
+	b.site.change.Notify()
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // keptEvents is the number of events that a node keeps.
@@ -18,7 +20,7 @@ const keptEvents = 1000
 
 // eventLog holds the events that a node's Events call streams. It ends with the boot.
 type eventLog struct {
-	change notifier
+	change wait.Changes
 
 	mu     sync.Mutex
 	events []event
@@ -48,7 +50,7 @@ func (l *eventLog) publish(actor string, payload proto.Message) {
 		}
 	}
 	l.mu.Unlock()
-	l.change.notify()
+	l.change.Notify()
 }
 
 func (l *eventLog) sequence(name, actor string, action machine.SequenceEvent_Action) {
@@ -79,7 +81,7 @@ func (l *eventLog) watch(ctx context.Context, in *machine.EventsRequest, send fu
 	}
 	l.mu.Unlock()
 	for {
-		changed := l.change.changed()
+		changed := l.change.Changed()
 		l.mu.Lock()
 		var fresh []*machine.Event
 		for _, e := range l.events {

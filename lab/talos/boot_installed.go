@@ -44,7 +44,7 @@ func (b *boot) installed() ending {
 		b.site.mu.Lock()
 		b.machined = conn
 		b.site.mu.Unlock()
-		b.site.change.notify()
+		b.site.change.Notify()
 	}) {
 		b.services.start(spec)
 	}

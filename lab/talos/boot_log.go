@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // keptLines is the number of lines that a log keeps.
@@ -15,7 +17,7 @@ const keptLines = 2000
 
 // logBuffer is a log that clients can follow.
 type logBuffer struct {
-	change notifier
+	change wait.Changes
 
 	mu    sync.Mutex
 	lines []string
@@ -32,7 +34,7 @@ func (l *logBuffer) add(line string) {
 		l.first += over
 	}
 	l.mu.Unlock()
-	l.change.notify()
+	l.change.Notify()
 }
 
 // printk adds a line to the kernel log, in the form that talosctl dmesg prints.
@@ -45,7 +47,7 @@ func (b *boot) printk(format string, args ...any) {
 func (l *logBuffer) stream(ctx context.Context, follow bool, tail int, send func(*common.Data) error) error {
 	next := -1
 	for {
-		changed := l.change.changed()
+		changed := l.change.Changed()
 		l.mu.Lock()
 		if next < 0 {
 			next = l.first

@@ -71,14 +71,14 @@ func (b *boot) joinCluster(cfg config.Provider) {
 		hostname: b.hostname, addresses: addrsOf(b.routed()), nodeType: cfg.Machine().Type(), version: b.version, boot: b,
 	}
 	s.mu.Unlock()
-	s.change.notify()
+	s.change.Notify()
 }
 
 // run reconciles the cluster after every change until the site is closed. Closing powers all machines off, so the last
 // reconciliation stops everything.
 func (c *cluster) run() {
 	for {
-		changed := c.site.change.changed()
+		changed := c.site.change.Changed()
 		c.reconcile()
 		if c.site.ctx.Err() != nil && c.idle() {
 			return

@@ -17,7 +17,7 @@ func (c *cluster) startControlPlane(e *etcdCluster, on *boot) {
 	cp, err := s.cfg.Kubernetes.StartControlPlane(s.ctx, e.id, cfg, version, address)
 	if err != nil {
 		s.cfg.Log.Error("control plane does not start", "cluster", c.name, "error", err)
-		time.AfterFunc(s.cfg.Latency.VIPFailover, s.change.notify)
+		time.AfterFunc(s.cfg.Latency.VIPFailover, s.change.Notify)
 		return
 	}
 	s.mu.Lock()
@@ -44,7 +44,7 @@ func (c *cluster) startControlPlane(e *etcdCluster, on *boot) {
 		for _, b := range stale {
 			b.services.restart("kubelet")
 		}
-		s.change.notify()
+		s.change.Notify()
 	})
 }
 
@@ -85,7 +85,7 @@ func (c *cluster) serve(want map[netip.Addr]config.Provider) {
 		stop, err := c.current.controlPlane.Serve(a, cfg)
 		if err != nil {
 			c.site.cfg.Log.Error("kubernetes API does not answer", "cluster", c.name, "address", a, "error", err)
-			time.AfterFunc(c.site.cfg.Latency.VIPFailover, c.site.change.notify)
+			time.AfterFunc(c.site.cfg.Latency.VIPFailover, c.site.change.Notify)
 			continue
 		}
 		c.serving[a] = served{stop, cfg}

@@ -72,7 +72,7 @@ func (c *cluster) removeNode(nodeID string) {
 	c.site.mu.Lock()
 	delete(c.nodes, nodeID)
 	c.site.mu.Unlock()
-	c.site.change.notify()
+	c.site.change.Notify()
 }
 
 func operatingSystem(version string) string { return fmt.Sprintf("Talos (%s)", version) }

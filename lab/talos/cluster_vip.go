@@ -42,15 +42,15 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 		return
 	}
 	if !c.vipReleased.IsZero() {
-		if wait := s.cfg.Latency.VIPFailover - time.Since(c.vipReleased); wait > 0 {
-			time.AfterFunc(wait, s.change.notify)
+		if left := s.cfg.Latency.VIPFailover - time.Since(c.vipReleased); left > 0 {
+			time.AfterFunc(left, s.change.Notify)
 			return
 		}
 	}
 	prefix := netip.PrefixFrom(c.vip, c.vip.BitLen())
 	if err := s.cfg.Addresses.Add(prefix); err != nil {
 		s.cfg.Log.Error("virtual IP not added", "cluster", c.name, "address", prefix, "error", err)
-		time.AfterFunc(s.cfg.Latency.VIPFailover, s.change.notify)
+		time.AfterFunc(s.cfg.Latency.VIPFailover, s.change.Notify)
 		return
 	}
 	c.holder = candidates[0]

@@ -33,7 +33,7 @@ func (b *boot) etcdService() serviceSpec {
 			}
 			running = own
 			own.boot, own.name, own.address, b.etcdUp = b, b.hostname, b.etcdAddress(), true
-			b.site.change.notify()
+			b.site.change.Notify()
 			return nil
 		},
 		running: b.loseMember,
@@ -58,7 +58,7 @@ func (b *boot) etcdService() serviceSpec {
 			b.etcdUp = false
 			b.site.mu.Unlock()
 			b.publishEtcdMember(nil)
-			b.site.change.notify()
+			b.site.change.Notify()
 		},
 	}
 }
@@ -177,7 +177,7 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 		b.logs.add("etcd", etcdLine("info", "promoted to a voting member", ""))
 	}
 	b.publishEtcdMember(own)
-	b.site.change.notify()
+	b.site.change.Notify()
 	return b.site.waitUntil(ctx, func() bool { return b.cluster.etcd.quorum() })
 }
 
@@ -207,7 +207,7 @@ func (b *boot) bootstrapEtcd(from *recovery) error {
 	} else {
 		b.createEtcd(b.cluster.newEtcdID())
 	}
-	b.site.change.notify()
+	b.site.change.Notify()
 	return nil
 }
 
@@ -243,7 +243,7 @@ func (b *boot) leaveEtcd() error {
 	}
 	b.inst.etcd = nil
 	b.site.mu.Unlock()
-	b.site.change.notify()
+	b.site.change.Notify()
 	return b.services.setWanted("etcd", false)
 }
 
@@ -260,7 +260,7 @@ func (b *boot) removeOwnMember() bool {
 	e.index++
 	b.inst.etcd = nil
 	e.elect()
-	b.site.change.notify()
+	b.site.change.Notify()
 	return true
 }
 

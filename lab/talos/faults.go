@@ -16,7 +16,7 @@ import (
 func (s *Site) followFaults() {
 	for {
 		changed := s.cfg.Faults.Changed()
-		s.change.notify()
+		s.change.Notify()
 		select {
 		case <-changed:
 		case <-s.ctx.Done():

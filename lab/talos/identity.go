@@ -51,7 +51,7 @@ func (b *boot) newIdentity(ctx context.Context, addresses []netip.Addr) (of conf
 	b.site.mu.Lock()
 	b.identity = identity
 	b.site.mu.Unlock()
-	b.site.change.notify()
+	b.site.change.Notify()
 	return of, nil
 }
 

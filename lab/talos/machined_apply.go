@@ -128,7 +128,7 @@ func (b *boot) activate(cfg config.Provider) {
 	if !sameManifests(former, cfg) {
 		b.applyManifests()
 	}
-	b.site.change.notify()
+	b.site.change.Notify()
 }
 
 // kubeletInputs are the parts of the configuration that a kubelet depends on.

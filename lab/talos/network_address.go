@@ -114,7 +114,7 @@ func (b *boot) addAddresses(addresses []netip.Prefix) {
 		b.site.mu.Unlock()
 	}
 	b.publishAddresses()
-	b.site.change.notify()
+	b.site.change.Notify()
 }
 
 // publishAddresses publishes the machine's addresses. An address that is gone stays among the accumulated ones.

@@ -12,6 +12,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // keptServiceEvents is the number of events that Talos keeps per service.
@@ -21,7 +23,7 @@ const keptServiceEvents = 64
 // some time, and reports its state in the words of Talos.
 type services struct {
 	b      *boot
-	change notifier
+	change wait.Changes
 
 	mu  sync.Mutex
 	all map[string]*service
@@ -87,7 +89,7 @@ func (s *services) start(spec serviceSpec) {
 // awaitWanted waits until the service is to run.
 func (s *services) awaitWanted(svc *service) error {
 	for {
-		changed := s.change.changed()
+		changed := s.change.Changed()
 		s.mu.Lock()
 		wanted := svc.wanted
 		s.mu.Unlock()
@@ -115,7 +117,7 @@ func (s *services) awaitRepair(svc *service) bool {
 		return true
 	}
 	for {
-		changed, faults := s.change.changed(), s.b.site.cfg.Faults.Changed()
+		changed, faults := s.change.Changed(), s.b.site.cfg.Faults.Changed()
 		s.mu.Lock()
 		wanted := svc.wanted
 		s.mu.Unlock()
@@ -276,7 +278,7 @@ func (s *services) finish(svc *service) {
 func (s *services) awaitDependencies(ctx context.Context, svc *service) error {
 	reported := ""
 	for {
-		changed := s.change.changed()
+		changed := s.change.Changed()
 		waiting := ""
 		s.mu.Lock()
 		for _, id := range svc.spec.depends {
@@ -326,7 +328,7 @@ func (s *services) set(svc *service, state machine.ServiceStateEvent_Action, hea
 		s.b.printk("[talos] service[%s](%s): %s", svc.spec.id, stateName(state), msg)
 	}
 	s.b.publishService(svc.spec.id, state == machine.ServiceStateEvent_RUNNING, health)
-	s.change.notify()
+	s.change.Notify()
 }
 
 // stateName is Talos's spelling of a state.
@@ -355,7 +357,7 @@ func (s *services) setWanted(id string, wanted bool) error {
 		cancel()
 	}
 	s.mu.Unlock()
-	s.change.notify()
+	s.change.Notify()
 	return nil
 }
 
@@ -369,7 +371,7 @@ func (s *services) restart(id string) {
 		}
 	}
 	s.mu.Unlock()
-	s.change.notify()
+	s.change.Notify()
 }
 
 // stopAll stops every service except machined and apid, which serve the API until the end.

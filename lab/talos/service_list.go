@@ -34,7 +34,7 @@ func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []serviceSpec {
 // followServices sets the stage to running once all services are up, and keeps the published status up to date.
 func (b *boot) followServices() {
 	for {
-		changed := b.services.change.changed()
+		changed := b.services.change.Changed()
 		b.site.mu.Lock()
 		stage := b.stage
 		b.site.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/latency"
 	"github.com/slipway-platform/slipway/lab/network"
 	"github.com/slipway-platform/slipway/lab/vm"
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Config is what the simulated nodes need from the lab.
@@ -45,7 +46,7 @@ type Site struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	// change is notified at each change of a machine or a cluster.
-	change notifier
+	change wait.Changes
 
 	mu       sync.Mutex // guards all that follows, and the fields of machines, boots, installations and clusters
 	machines map[int]*guest

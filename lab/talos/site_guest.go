@@ -99,7 +99,7 @@ func (m *guest) run() {
 	m.off, m.boot = true, nil
 	m.site.mu.Unlock()
 	m.log.Info("machine is off")
-	m.site.change.notify()
+	m.site.change.Notify()
 }
 
 // bootOnce runs the firmware, unless the former boot has loaded a kernel, and then one boot of the operating system.

@@ -199,7 +199,7 @@ func (b *boot) staticPodsChanged() {
 		k.StaticPodsChanged()
 	}
 	b.publishStatus()
-	b.site.change.notify()
+	b.site.change.Notify()
 }
 
 // staticPods are the components as the kubelet is to run them.

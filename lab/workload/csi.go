@@ -3,14 +3,16 @@ package workload
 import (
 	"maps"
 	"sync"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // CSI has the CSI drivers that run on the nodes of a cluster, as their registrars tell the kubelets. The zero value has none.
 type CSI struct {
-	mu      sync.Mutex
-	drivers map[string]map[string]string // sockets by node and driver
-	down    map[string]map[string]func() // by node and driver, kept when a driver ends
-	Changes                              // of the registered drivers
+	mu           sync.Mutex
+	drivers      map[string]map[string]string // sockets by node and driver
+	down         map[string]map[string]func() // by node and driver, kept when a driver ends
+	wait.Changes                              // of the registered drivers
 }
 
 // Register registers a driver, which listens on a socket, with the kubelet of a node. nodeDown is called when the node is switched off,

@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Instance is one run of a container, from its start to its exit. It is safe for concurrent use.
@@ -17,7 +19,7 @@ type Instance struct {
 	// OnExec, if not nil, runs commands. Without it, every command is unknown.
 	OnExec Exec
 
-	Changes // of Ready
+	wait.Changes // of Ready
 
 	mu     sync.Mutex
 	ready  bool

@@ -3,13 +3,15 @@ package workload
 import (
 	"net/netip"
 	"sync"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // ServiceAddresses are the addresses of a cluster's Services for containers that know them by name, in place of those that the API server
 // has assigned: those may be the same in several clusters. Cilium's load balancers serve them. It is safe for concurrent use.
 type ServiceAddresses struct {
-	Range   netip.Prefix // of this cluster only; IPv4
-	Changes              // of the assigned addresses
+	Range        netip.Prefix // of this cluster only; IPv4
+	wait.Changes              // of the assigned addresses
 
 	mu       sync.Mutex
 	assigned map[string]netip.Addr // by NAMESPACE/NAME; a Service keeps its address

@@ -4,24 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // CheckInterval is how often a simulated program checks again what it waits for.
 const CheckInterval = 250 * time.Millisecond
-
-// Pause waits for d. It returns false if ctx ends before.
-func Pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // RetryUntilOK calls check repeatedly until it returns nil, and then calls then. It logs each error once.
 func RetryUntilOK(ctx context.Context, c Container, check func() error, then func()) {
@@ -36,7 +25,7 @@ func RetryUntilOK(ctx context.Context, c Container, check func() error, then fun
 			last = text
 			fmt.Fprintf(c.Log, "not ready: %s\n", strings.ReplaceAll(text, "\n", "; "))
 		}
-		if !Pause(ctx, CheckInterval) {
+		if !wait.Pause(ctx, CheckInterval) {
 			return
 		}
 	}
@@ -48,7 +37,7 @@ func Repeat(ctx context.Context, c Container, interval time.Duration, act func()
 		if err := act(); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(c.Log, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
-		if !Pause(ctx, interval) {
+		if !wait.Pause(ctx, interval) {
 			return
 		}
 	}
@@ -60,30 +49,4 @@ func Poke(wake chan struct{}) {
 	case wake <- struct{}{}:
 	default:
 	}
-}
-
-// Changes tells others that something has changed. Its zero value is ready for use. It is safe for concurrent use.
-type Changes struct {
-	mu   sync.Mutex
-	next chan struct{}
-}
-
-// Changed returns a channel that is closed at the next change. Take it before reading.
-func (c *Changes) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == nil {
-		c.next = make(chan struct{})
-	}
-	return c.next
-}
-
-// Notify closes the channel that Changed has returned.
-func (c *Changes) Notify() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next != nil {
-		close(c.next)
-	}
-	c.next = nil
 }

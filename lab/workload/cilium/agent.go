@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-platform/slipway/lab/wait"
 	"github.com/slipway-platform/slipway/lab/workload"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,7 @@ func (n *Cilium) startAgent(ctx context.Context, c workload.Container) (*workloa
 
 // run starts the agent, waits until it can be ready, and follows its node.
 func (a *agent) run(ctx context.Context) {
-	if !workload.Pause(ctx, a.Cluster.PodStart) {
+	if !wait.Pause(ctx, a.Cluster.PodStart) {
 		return
 	}
 	config, err := readCiliumConfig(ctx, a.Container)
@@ -68,7 +69,7 @@ func (a *agent) run(ctx context.Context) {
 		faults := a.Cluster.Faults.Changed()
 		changed := a.shared.Changed()
 		if detail, on := a.crashed(); on {
-			if workload.Pause(ctx, max(a.Cluster.PodStart/2, time.Millisecond)) {
+			if wait.Pause(ctx, max(a.Cluster.PodStart/2, time.Millisecond)) {
 				a.crash(detail)
 			}
 			return

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-platform/slipway/lab/wait"
 	"github.com/slipway-platform/slipway/lab/workload"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,7 @@ type Cilium struct {
 	CRDs   string         // directory with Cilium's CRDs; empty: the operator installs none
 	Server workload.Image // of the mesh API server, which has the program that finds faults in connections to peers
 
-	workload.Changes // an agent starts, ends or becomes ready, or the CRDs were made
+	wait.Changes // an agent starts, ends or becomes ready, or the CRDs were made
 
 	mu        sync.Mutex
 	agents    map[string]*agent // running ones, by node

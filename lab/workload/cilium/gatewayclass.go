@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // gatewayController is the controller name of the GatewayClasses that Cilium's operator accepts.
@@ -75,7 +75,7 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 				strings.Join(missing, "\n"))
 			return
 		}
-		if !workload.Pause(ctx, time.Second) {
+		if !wait.Pause(ctx, time.Second) {
 			return
 		}
 	}

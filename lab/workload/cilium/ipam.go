@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-platform/slipway/lab/wait"
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
@@ -237,7 +238,7 @@ func (o *operator) loadBalancerIPAM(ctx context.Context) {
 		if o.shared.isLeader(o) && pools.Synced() && services.Synced() {
 			o.assignAddresses(ctx, services.List(), pools.List())
 		}
-		if !workload.Pause(ctx, 100*time.Millisecond) {
+		if !wait.Pause(ctx, 100*time.Millisecond) {
 			return
 		}
 		select {

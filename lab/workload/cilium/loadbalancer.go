@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/slipway-platform/slipway/lab/network"
+	"github.com/slipway-platform/slipway/lab/wait"
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
@@ -77,7 +78,7 @@ func (n *Cilium) ServeLoadBalancers(ctx context.Context, c *workload.Cluster, ad
 		if l.services.Synced() && l.endpoints.Synced() && l.l2.Synced() && l.bgp.Synced() && l.bgpConfig.Synced() {
 			l.serve(l.wanted())
 		}
-		if !workload.Pause(ctx, 50*time.Millisecond) {
+		if !wait.Pause(ctx, 50*time.Millisecond) {
 			return
 		}
 		select {

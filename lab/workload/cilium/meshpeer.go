@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Cilium 1.18's keys, times and limits of the connection to a peer.
@@ -95,7 +95,7 @@ func (p *peer) run(ctx context.Context) {
 			tries = 0
 		}
 		tries++
-		if !workload.Pause(ctx, time.Duration(tries)*time.Second) {
+		if !wait.Pause(ctx, time.Duration(tries)*time.Second) {
 			return
 		}
 	}
@@ -365,10 +365,10 @@ func (w *watching) same(id uint64) bool {
 
 // follow lists the keys with a prefix, and then watches them, until ctx ends.
 func (w *watching) follow(ctx context.Context, prefix string, seen func(*mvccpb.KeyValue, bool), listed func()) {
-	for wait := 50 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 30*time.Second) {
+	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 30*time.Second) {
 		reply, err := w.client.Get(ctx, prefix, etcd.WithPrefix())
 		if err != nil {
-			if !workload.Pause(ctx, wait) {
+			if !wait.Pause(ctx, pause) {
 				return
 			}
 			continue
@@ -404,7 +404,7 @@ func (w *watching) check(ctx context.Context, h *heartbeat) {
 		w.peer.mu.Lock()
 		w.peer.message = "etcd: 1/1 connected, leases=0, lock leases=0, has-quorum=true: endpoint status checks are disabled"
 		w.peer.mu.Unlock()
-		if !workload.Pause(ctx, statusEvery) {
+		if !wait.Pause(ctx, statusEvery) {
 			return
 		}
 	}

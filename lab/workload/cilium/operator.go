@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-platform/slipway/lab/wait"
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
@@ -113,7 +114,7 @@ func (o *operator) run(ctx context.Context) {
 		}
 		// Many agents start at the same time. Without this pause the operator would write the same changes more than
 		// once, before it sees its own first write.
-		if !workload.Pause(ctx, 100*time.Millisecond) {
+		if !wait.Pause(ctx, 100*time.Millisecond) {
 			return
 		}
 		select {

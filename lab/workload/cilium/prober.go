@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Times of Cilium's health server, in Cilium's seconds.
@@ -161,11 +161,11 @@ func (a *agent) probeRound(ctx context.Context, interval time.Duration) {
 				continue
 			}
 			ending.Go(func() {
-				workload.Pause(ctx, probeTimeout*a.second())
+				wait.Pause(ctx, probeTimeout*a.second())
 				p.store(t.ip, results)
 			})
 		}
-		if group < groups-1 && !workload.Pause(ctx, interval/time.Duration(groups)) {
+		if group < groups-1 && !wait.Pause(ctx, interval/time.Duration(groups)) {
 			return
 		}
 	}
@@ -215,7 +215,7 @@ func (a *agent) probeRemote(ctx context.Context, machine, ip string) probeResult
 	if hostAnswers(ctx, machine) {
 		return answered()
 	}
-	workload.Pause(ctx, probeTimeout*a.second())
+	wait.Pause(ctx, probeTimeout*a.second())
 	return timedOut(ip)
 }
 
