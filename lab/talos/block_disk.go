@@ -126,7 +126,7 @@ func (b *boot) diskSize(key string, d *vm.Disk) uint64 {
 
 // diskGrown publishes that a disk has grown while the system runs. Volumes that are ready stay as they are until the next boot.
 func (b *boot) diskGrown(key string) {
-	b.printk("%s: detected capacity change", path.Base(deviceName(key)))
+	b.Printk("%s: detected capacity change", path.Base(deviceName(key)))
 	b.publishDisks()
 }
 
@@ -137,7 +137,7 @@ func (b *boot) disksChanged(former, disks map[string]*vm.Disk) {
 	for _, key := range diskKeys(former) {
 		if disks[key] != former[key] {
 			device := path.Base(deviceName(key))
-			b.printk("sd 2:0:0:0: [%s] Synchronizing SCSI cache", device)
+			b.Printk("sd 2:0:0:0: [%s] Synchronizing SCSI cache", device)
 			b.res.Remove(block.NewDisk(block.NamespaceName, device).Metadata())
 			for i := range 16 { // the disk itself and its partitions
 				name := device
@@ -151,7 +151,7 @@ func (b *boot) disksChanged(former, disks map[string]*vm.Disk) {
 	for _, key := range diskKeys(disks) {
 		if disks[key] != former[key] {
 			more = true
-			b.printk("sd 2:0:0:0: [%s] Attached SCSI disk", path.Base(deviceName(key)))
+			b.Printk("sd 2:0:0:0: [%s] Attached SCSI disk", path.Base(deviceName(key)))
 		}
 	}
 	b.publishDisks()

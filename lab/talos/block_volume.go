@@ -74,7 +74,7 @@ func (b *boot) provisionVolumes(cfg config.Provider) {
 		if err != nil {
 			spec.Phase, spec.PreFailPhase, spec.ErrorMessage = block.VolumePhaseFailed, block.VolumePhaseWaiting, err.Error()
 			if b.res.Changes(status) {
-				b.printk("[talos] volume status {\"volume\": %q, \"phase\": \"waiting -> failed\", \"error\": %q}", v.id, err)
+				b.Printk("[talos] volume status {\"volume\": %q, \"phase\": \"waiting -> failed\", \"error\": %q}", v.id, err)
 			}
 			b.res.Put(status)
 			continue

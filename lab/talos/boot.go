@@ -15,12 +15,15 @@ import (
 
 	"github.com/slipway-platform/slipway/lab/talos/apid"
 	"github.com/slipway-platform/slipway/lab/talos/cosi"
+	"github.com/slipway-platform/slipway/lab/talos/journal"
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 // boot is one run of the operating system. A reboot ends it.
 type boot struct {
+	journal.Journal
+
 	m        *guest
 	site     *Site
 	log      *slog.Logger
@@ -33,13 +36,10 @@ type boot struct {
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	res      *cosi.Resources
-	events   *eventLog
-	kmsg     *logBuffer
 	services *services
 	requests chan *sequence       // the sequence that runs next
 	applied  chan config.Provider // maintenance mode: the accepted configuration
 	api      *apid.Server         // of a configured node; set under site.mu before machined answers
-	logs     serviceLogs
 
 	// guarded by site.mu
 	stage          Stage
@@ -85,7 +85,7 @@ type boot struct {
 func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 	b := &boot{
 		m: m, site: m.site, log: m.log, id: uuid.NewString(), began: time.Now(), disk: disk, iso: iso,
-		events: newEventLog(), kmsg: newLogBuffer(), requests: make(chan *sequence, 1), applied: make(chan config.Provider, 1),
+		requests: make(chan *sequence, 1), applied: make(chan config.Provider, 1),
 		stage: StageBooting, static: map[string]*staticPod{},
 	}
 	b.ctx, b.cancel = context.WithCancel(m.ctx)
@@ -107,9 +107,9 @@ func (b *boot) run() ending {
 	b.site.mu.Unlock()
 	defer b.teardown()
 
-	b.printk("Linux version 6.18.5-talos (simulated) x86_64")
-	b.printk("Command line: talos.platform=nocloud console=tty1 console=ttyS0")
-	b.printk("[talos] task setupLogger (1/1): done, %s, machine %s", b.version, b.m.hw.Name)
+	b.Printk("Linux version 6.18.5-talos (simulated) x86_64")
+	b.Printk("Command line: talos.platform=nocloud console=tty1 console=ttyS0")
+	b.Printk("[talos] task setupLogger (1/1): done, %s, machine %s", b.version, b.m.hw.Name)
 	b.publishHardware()
 	switch {
 	case b.halts:
@@ -123,7 +123,7 @@ func (b *boot) run() ending {
 
 // hang is a boot that goes no further. The machine has its addresses, and nothing listens there, until it is reset or shut down.
 func (b *boot) hang(reason string) ending {
-	b.printk("[talos] %s", reason)
+	b.Printk("[talos] %s", reason)
 	b.m.setReason(reason)
 	b.setStage(StageBooting)
 	return b.awaitEnd()
@@ -135,8 +135,8 @@ const replyLimit = 300 * time.Millisecond
 // failBoot ends a boot sequence with an error and reboots after a while, as Talos does: into the former version, if the
 // version has never run since its upgrade.
 func (b *boot) failBoot(err error) ending {
-	b.printk("[talos] boot sequence: failed: %s", err)
-	b.events.sequenceError("boot", err)
+	b.Printk("[talos] boot sequence: failed: %s", err)
+	b.Events.SequenceError("boot", err)
 	b.m.setReason("reboots for ever: " + err.Error())
 	b.setStage(StageBooting)
 	timer := time.NewTimer(b.site.cfg.Latency.Install)
@@ -148,7 +148,7 @@ func (b *boot) failBoot(err error) ending {
 		return endOff
 	case <-timer.C:
 		b.revertUpgrade()
-		b.printk("[talos] rebooting")
+		b.Printk("[talos] rebooting")
 		return endReboot
 	}
 }

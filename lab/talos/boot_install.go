@@ -20,13 +20,13 @@ import (
 func (b *boot) install(cfg config.Provider) ending {
 	b.m.setReason("")
 	b.setStage(StageInstalling)
-	b.events.sequence("install", "", machine.SequenceEvent_START)
+	b.Events.Sequence("install", "", machine.SequenceEvent_START)
 	key, disk, err := b.installDisk(cfg)
 	if err != nil {
 		return b.failInstall(err)
 	}
 	if wanted := cfg.Machine().Install().Image(); wanted != "" {
-		b.printk("[talos] installing Talos to disk %s from %s", deviceName(key), wanted)
+		b.Printk("[talos] installing Talos to disk %s from %s", deviceName(key), wanted)
 	}
 	installed := b.site.cfg.Latency.Record.Begin("installation", b.m.hw.Name)
 	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
@@ -61,16 +61,16 @@ func (b *boot) install(cfg config.Provider) ending {
 	b.site.mu.Lock()
 	disk.Content = inst
 	b.site.mu.Unlock()
-	b.printk("[talos] installation of %s complete", inst.version)
-	b.events.sequence("install", "", machine.SequenceEvent_STOP)
+	b.Printk("[talos] installation of %s complete", inst.version)
+	b.Events.Sequence("install", "", machine.SequenceEvent_STOP)
 	return b.reboot(disk)
 }
 
 // failInstall reports the error and reboots after a while, as Talos does: into maintenance mode, if no disk was partitioned.
 func (b *boot) failInstall(err error) ending {
-	b.printk("[talos] install sequence: failed: %v", err)
+	b.Printk("[talos] install sequence: failed: %v", err)
 	b.m.setReason("install failed: " + err.Error())
-	b.events.sequenceError("install", err)
+	b.Events.SequenceError("install", err)
 	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
 		return endOff
 	}

@@ -219,7 +219,7 @@ func (b *boot) publishStatus() {
 		status.UnmetConditions = append(status.UnmetConditions,
 			&machine.MachineStatusEvent_MachineStatus_UnmetCondition{Name: u.Name, Reason: u.Reason})
 	}
-	b.events.publish("", &machine.MachineStatusEvent{Stage: event, Status: status})
+	b.Events.Publish("", &machine.MachineStatusEvent{Stage: event, Status: status})
 }
 
 // endingStage is Talos's stage while a sequence runs.

@@ -34,11 +34,11 @@ func (b *boot) releaseOf(image string) (release, error) {
 
 // upgradeTo is the task of a sequence that runs an installer. As in Talos, its output is in the kernel's log only.
 func (b *boot) upgradeTo(ctx context.Context, r release) error {
-	b.printk("[talos] performing upgrade via %q", r.version)
-	if code, err := b.runInstaller(ctx, r, func(line string) { b.printk("%s", line) }); err != nil || code != 0 {
+	b.Printk("[talos] performing upgrade via %q", r.version)
+	if code, err := b.runInstaller(ctx, r, func(line string) { b.Printk("%s", line) }); err != nil || code != 0 {
 		return cmp.Or(err, fmt.Errorf("task \"upgrade\" failed: exit code %d", code))
 	}
-	b.printk("[talos] upgrade successful")
+	b.Printk("[talos] upgrade successful")
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (b *boot) installStaged() bool {
 	if staged == nil {
 		return false
 	}
-	b.events.sequence("install", "", machine.SequenceEvent_START)
+	b.Events.Sequence("install", "", machine.SequenceEvent_START)
 	return b.upgradeTo(b.ctx, *staged) == nil
 }
 
@@ -130,7 +130,7 @@ func (b *boot) proveUpgrade() {
 	b.inst.ran = true
 	if b.inst.unproven {
 		b.inst.unproven = false
-		b.printk("[talos] removing fallback entry {\"controller\": \"runtime.DropUpgradeFallbackController\"}")
+		b.Printk("[talos] removing fallback entry {\"controller\": \"runtime.DropUpgradeFallbackController\"}")
 	}
 }
 
@@ -141,7 +141,7 @@ func (b *boot) revertUpgrade() {
 	if b.inst == nil || !b.inst.unproven || b.inst.former == nil {
 		return
 	}
-	b.printk("[talos] reverting failed upgrade, switching to %q", b.inst.former.version)
+	b.Printk("[talos] reverting failed upgrade, switching to %q", b.inst.former.version)
 	b.inst.revert()
 }
 

@@ -138,7 +138,7 @@ func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls 
 				errs = append(errs, fmt.Errorf("error downloading %q: %w", m.url, err))
 				continue
 			}
-			b.printk(`[talos] downloaded manifest %q {"component": "controller-runtime", "controller": "k8s.ExtraManifestController"}`, m.url)
+			b.Printk(`[talos] downloaded manifest %q {"component": "controller-runtime", "controller": "k8s.ExtraManifestController"}`, m.url)
 			downloaded[m.id] = content
 		}
 		if !maps.EqualFunc(given, downloaded, func(a, b []byte) bool { return string(a) == string(b) }) {
@@ -182,7 +182,7 @@ func joined(errs []error) error {
 
 // controllerFailed writes the line of Talos's log about a controller that will be restarted.
 func (b *boot) controllerFailed(controller string, err error) {
-	b.printk(`[talos] controller failed {"component": "controller-runtime", "controller": %q, "error": %q}`, controller, err.Error())
+	b.Printk(`[talos] controller failed {"component": "controller-runtime", "controller": %q, "error": %q}`, controller, err.Error())
 }
 
 // download gets a file as Talos's downloader does: by HTTP or HTTPS, after a HEAD whose result does not matter.

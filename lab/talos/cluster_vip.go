@@ -55,7 +55,7 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 	}
 	c.holder = candidates[0]
 	c.setVIP(c.holder, prefix)
-	c.holder.printk("[talos] enabled shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
+	c.holder.Printk("[talos] enabled shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
 	c.holder.publishAddresses()
 }
 
@@ -71,7 +71,7 @@ func (c *cluster) releaseVIP() {
 		s.cfg.Log.Error("virtual IP not removed", "cluster", c.name, "address", prefix, "error", err)
 	}
 	c.setVIP(c.holder, netip.Prefix{})
-	c.holder.printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
+	c.holder.Printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
 	c.holder.publishAddresses()
 	c.holder, c.vipReleased = nil, time.Now()
 }

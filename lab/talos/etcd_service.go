@@ -74,14 +74,14 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 			return true
 		}
 		if !hinted {
-			b.printk("[talos] %s", waitingToJoin)
-			b.printk("[talos] [%s]", b.primaryLocked())
+			b.Printk("[talos] %s", waitingToJoin)
+			b.Printk("[talos] [%s]", b.primaryLocked())
 			hinted = true
 		}
 		e := b.cluster.etcd
 		problem := b.joinProblem()
 		if problem != "" && problem != reported {
-			b.printk("[talos] retrying error: %s", problem)
+			b.Printk("[talos] retrying error: %s", problem)
 		}
 		if reported = problem; e == nil || problem != "" {
 			return false
@@ -161,8 +161,8 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 			if b.staysLearner() {
 				if !reported {
 					const notReady = "can only promote a learner member which is in sync with leader"
-					b.printk("[talos] retrying error: etcdserver: " + notReady)
-					b.logs.add("etcd", etcdLine("warn", "learner is not ready to be promoted", fmt.Sprintf(`"error":"etcdserver: %s"`, notReady)))
+					b.Printk("[talos] retrying error: etcdserver: " + notReady)
+					b.Write("etcd", etcdLine("warn", "learner is not ready to be promoted", fmt.Sprintf(`"error":"etcdserver: %s"`, notReady)))
 				}
 				reported = true
 				return false
@@ -173,8 +173,8 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.printk("[talos] successfully promoted etcd member")
-		b.logs.add("etcd", etcdLine("info", "promoted to a voting member", ""))
+		b.Printk("[talos] successfully promoted etcd member")
+		b.Write("etcd", etcdLine("info", "promoted to a voting member", ""))
 	}
 	b.publishEtcdMember(own)
 	b.site.change.Notify()
@@ -197,7 +197,7 @@ func (b *boot) bootstrapEtcd(from *recovery) error {
 	case !b.etcdWaits && !b.recoveryFailed:
 		return status.Error(codes.FailedPrecondition, "bootstrap is not available yet")
 	}
-	b.printk("[talos] bootstrap request received")
+	b.Printk("[talos] bootstrap request received")
 	if b.recoveryFailed {
 		b.recoveryFailed = false
 		b.site.wg.Go(func() { b.services.restart("etcd") })

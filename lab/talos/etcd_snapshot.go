@@ -115,7 +115,7 @@ func (b *boot) recoverEtcd(ctx context.Context) error {
 		b.recoveryFailed = true
 		return err
 	}
-	b.printk("[talos] recovering etcd from snapshot: total size %d", len(snapshot))
+	b.Printk("[talos] recovering etcd from snapshot: total size %d", len(snapshot))
 	b.inst.recovery = nil
 	b.createEtcd(id)
 	return nil

@@ -87,12 +87,12 @@ func (b *boot) renewIdentity(of config.Provider, addresses []netip.Addr) {
 		case b.ctx.Err() != nil:
 			return
 		case err != nil:
-			b.printk("[talos] controller failed: secrets.APIController: %s", err)
+			b.Printk("[talos] controller failed: secrets.APIController: %s", err)
 			b.site.mu.Lock()
 			of = b.config // it tries again when the CAs change
 			b.site.mu.Unlock()
 		default:
-			b.printk("[talos] generated new certificates for the API")
+			b.Printk("[talos] generated new certificates for the API")
 			of = next
 		}
 	}

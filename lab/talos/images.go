@@ -94,7 +94,7 @@ func (b *boot) pull(ctx context.Context, namespace common.ContainerdNamespace, r
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		b.printk("[talos] retrying error: %v", err)
+		b.Printk("[talos] retrying error: %v", err)
 		timer := time.NewTimer(pullPause)
 		select {
 		case <-timer.C:

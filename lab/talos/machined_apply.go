@@ -81,7 +81,7 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 	if mode != machine.ApplyConfigurationRequest_TRY {
 		b.cancelRevert()
 	}
-	b.printk("[talos] apply config request: mode %s", mode)
+	b.Printk("[talos] apply config request: mode %s", mode)
 	switch mode {
 	case machine.ApplyConfigurationRequest_TRY:
 		timeout := constants.ConfigTryTimeout

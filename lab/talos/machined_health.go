@@ -79,7 +79,7 @@ func (s *clusterServer) nodes(
 	}
 	members, err := safe.StateListAll[*clusterres.Member](ctx, s.b.res.State())
 	if err != nil {
-		s.b.printk("discovery service returned error: %v", err)
+		s.b.Printk("discovery service returned error: %v", err)
 	} else if members.Len() > 0 {
 		return check.NewDiscoveredClusterInfo(slices.Collect(members.All()))
 	}

@@ -43,7 +43,7 @@ func (s *lifecycleServer) Upgrade(
 	if err != nil {
 		return status.Errorf(codes.Internal, "upgrade failed: failed to create container: %v", err)
 	}
-	s.b.printk("[talos] starting upgrade: installer_image=%s", name)
+	s.b.Printk("[talos] starting upgrade: installer_image=%s", name)
 	send := func(text string) {
 		message := &machine.LifecycleServiceInstallProgress_Message{Message: text}
 		_ = out.Send(&machine.LifecycleServiceUpgradeResponse{Progress: &machine.LifecycleServiceInstallProgress{Response: message}})

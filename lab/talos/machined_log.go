@@ -21,7 +21,7 @@ func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineServic
 	case in.Namespace != systemNamespace && in.Namespace != "" && in.Id != "kubelet":
 		return s.containerLog(in, out)
 	case in.Id == "machined":
-		return s.b.kmsg.stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
+		return s.b.Kernel.Stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
 			_, line, found := strings.Cut(string(d.Bytes), "[talos] ")
 			if !found {
 				return nil
@@ -29,16 +29,16 @@ func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineServic
 			return out.Send(&common.Data{Bytes: []byte("[talos] " + line)})
 		})
 	}
-	log := s.b.logs.get(in.Id)
+	log := s.b.Service(in.Id)
 	if log == nil {
 		return status.Errorf(codes.NotFound, "log %q was not registered", in.Id)
 	}
-	return log.stream(out.Context(), in.Follow, int(in.TailLines), out.Send)
+	return log.Stream(out.Context(), in.Follow, int(in.TailLines), out.Send)
 }
 
 // LogsContainers lists the logs.
 func (s *machinedServer) LogsContainers(context.Context, *emptypb.Empty) (*machine.LogsContainersResponse, error) {
-	ids := append(s.b.logs.ids(), "machined")
+	ids := append(s.b.Services(), "machined")
 	slices.Sort(ids)
 	return &machine.LogsContainersResponse{Messages: []*machine.LogsContainer{{Ids: ids}}}, nil
 }
@@ -48,7 +48,7 @@ func (s *machinedServer) Events(in *machine.EventsRequest, out machine.MachineSe
 	if err := out.Send(&machine.Event{ActorId: in.WithActorId}); err != nil {
 		return err
 	}
-	return s.b.events.watch(out.Context(), in, out.Send)
+	return s.b.Events.Watch(out.Context(), in, out.Send)
 }
 
 // Dmesg streams the simulator's log, in the form of the kernel's log.
@@ -57,5 +57,5 @@ func (s *machinedServer) Dmesg(in *machine.DmesgRequest, out machine.MachineServ
 	if in.Follow && in.Tail {
 		tail = 0
 	}
-	return s.b.kmsg.stream(out.Context(), in.Follow, tail, out.Send)
+	return s.b.Kernel.Stream(out.Context(), in.Follow, tail, out.Send)
 }

@@ -15,8 +15,8 @@ import (
 // request was received. Since 1.13 it is deprecated, and does not look at etcd with Preserve.
 func (s *machinedServer) Upgrade(ctx context.Context, in *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
 	b := s.b
-	b.printk("[talos] upgrade request received: staged %v, force %v, reboot mode %v", in.Stage, in.Force, in.RebootMode)
-	b.printk("[talos] validating %q", in.Image)
+	b.Printk("[talos] upgrade request received: staged %v, force %v, reboot mode %v", in.Stage, in.Force, in.RebootMode)
+	b.Printk("[talos] validating %q", in.Image)
 	if err := sleep(ctx, b.site.cfg.Latency.ImagePull); err != nil {
 		return nil, err
 	}

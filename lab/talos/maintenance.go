@@ -31,7 +31,7 @@ func (b *boot) maintenance() ending {
 	}
 	server, err := b.serveMaintenance()
 	if err != nil {
-		b.printk("[talos] maintenance service failed: %v", err)
+		b.Printk("[talos] maintenance service failed: %v", err)
 		b.log.Error("maintenance service", "error", err)
 		<-b.ctx.Done()
 		return endOff
@@ -39,7 +39,7 @@ func (b *boot) maintenance() ending {
 	stop := context.AfterFunc(b.ctx, server.Stop)
 	defer stop()
 	defer server.Stop()
-	b.printk("[talos] this machine is reachable at: %v", b.primary())
+	b.Printk("[talos] this machine is reachable at: %v", b.primary())
 	b.setStage(StageMaintenance)
 	b.site.mu.Lock()
 	stuck := anyInstalled(b.m.hw)

@@ -33,7 +33,7 @@ func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 	ignored := false
 	for _, d := range cfg.Machine().Network().Devices() {
 		if !b.matchesLink(d.Interface(), selectedMAC(d)) {
-			b.printk("[talos] no link matches device %q %q of the machine configuration", d.Interface(), selectedMAC(d))
+			b.Printk("[talos] no link matches device %q %q of the machine configuration", d.Interface(), selectedMAC(d))
 			continue
 		}
 		ignored = ignored || d.Ignore()
@@ -41,7 +41,7 @@ func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 			if p, err := parsePrefix(a); err == nil {
 				add(p)
 			} else {
-				b.printk("[talos] address %q of the machine configuration: %v", a, err)
+				b.Printk("[talos] address %q of the machine configuration: %v", a, err)
 			}
 		}
 	}
@@ -104,11 +104,11 @@ func (b *boot) cloudInit() []netip.Prefix {
 func (b *boot) addAddresses(addresses []netip.Prefix) {
 	for _, a := range addresses {
 		if err := b.site.cfg.Addresses.Add(a); err != nil {
-			b.printk("[talos] error assigning address %s to %s: %v", a, linkName, err)
+			b.Printk("[talos] error assigning address %s to %s: %v", a, linkName, err)
 			b.log.Error("address not added", "address", a, "error", err)
 			continue
 		}
-		b.printk("[talos] assigned address {\"component\": \"controller-runtime\", \"address\": %q, \"link\": %q}", a, linkName)
+		b.Printk("[talos] assigned address {\"component\": \"controller-runtime\", \"address\": %q, \"link\": %q}", a, linkName)
 		b.site.mu.Lock()
 		b.addresses = append(b.addresses, a)
 		b.site.mu.Unlock()

@@ -85,7 +85,7 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 				Family: familyOf(g), Gateway: g, Priority: 1024, Scope: nethelpers.ScopeGlobal, Protocol: nethelpers.ProtocolStatic,
 			})
 		} else {
-			b.printk("[talos] error adding route by %s: network is unreachable", g)
+			b.Printk("[talos] error adding route by %s: network is unreachable", g)
 		}
 	}
 	resolvers := network.NewResolverStatus(network.NamespaceName, network.ResolverID)

@@ -55,8 +55,8 @@ func (b *boot) begin(seq *sequence) {
 	b.site.mu.Unlock()
 	switch {
 	case locked:
-		b.printk("[talos] %s failed: failed to acquire lock", seq.name)
-		b.events.publish(seq.actor, &machine.SequenceEvent{Sequence: seq.name, Action: machine.SequenceEvent_NOOP,
+		b.Printk("[talos] %s failed: failed to acquire lock", seq.name)
+		b.Events.Publish(seq.actor, &machine.SequenceEvent{Sequence: seq.name, Action: machine.SequenceEvent_NOOP,
 			Error: &common.Error{Code: common.Code_LOCKED, Message: "sequence not started: failed to acquire lock"}})
 	case running != nil:
 		running.cancel()
@@ -83,26 +83,26 @@ func (b *boot) stop(seq *sequence) ending {
 
 // perform runs the tasks of a sequence as Talos does, and reports them as events. It returns false if another sequence takes over.
 func (b *boot) perform(seq *sequence) (ending, bool) {
-	b.printk("[talos] %s sequence: starting", seq.name)
-	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_START)
+	b.Printk("[talos] %s sequence: starting", seq.name)
+	b.Events.Sequence(seq.name, seq.actor, machine.SequenceEvent_START)
 	for _, task := range b.tasks(seq) {
 		b.setStage(task.stage)
-		b.events.task(task.name, seq.actor, machine.TaskEvent_START)
+		b.Events.Task(task.name, seq.actor, machine.TaskEvent_START)
 		err := task.run(seq.ctx)
 		switch {
 		case b.ctx.Err() != nil:
 			return endOff, true
 		case seq.ctx.Err() != nil:
-			b.printk("[talos] %s sequence: canceled", seq.name)
+			b.Printk("[talos] %s sequence: canceled", seq.name)
 			return 0, false
 		case err != nil:
 			return b.sequenceFailed(seq, err)
 		}
-		b.events.task(task.name, seq.actor, machine.TaskEvent_STOP)
+		b.Events.Task(task.name, seq.actor, machine.TaskEvent_STOP)
 	}
 	b.setStage(StageStopping)
-	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_STOP)
-	b.printk("[talos] %s sequence: done", seq.name)
+	b.Events.Sequence(seq.name, seq.actor, machine.SequenceEvent_STOP)
+	b.Printk("[talos] %s sequence: done", seq.name)
 	b.site.mu.Lock()
 	api := b.api
 	b.site.mu.Unlock()
@@ -122,12 +122,12 @@ func (b *boot) reboot(disk *vm.Disk) ending {
 	defer b.site.mu.Unlock()
 	switch {
 	case secure:
-		b.printk("[talos] kexec skipped as secure boot is enabled")
+		b.Printk("[talos] kexec skipped as secure boot is enabled")
 		return endReboot
 	case disk == nil || installedOn(disk) == nil:
 		return endReboot
 	}
-	b.printk("[talos] prepared kexec environment with kernel and initrd extracted from uki")
+	b.Printk("[talos] prepared kexec environment with kernel and initrd extracted from uki")
 	b.m.kexec = disk
 	return endKexec
 }
@@ -145,7 +145,7 @@ func (b *boot) tasks(seq *sequence) []task {
 		out = append(out, task{"cordonAndDrainNode", StageDraining, func(ctx context.Context) error {
 			err := b.cordonAndDrain(ctx)
 			if err != nil && seq.mayFail {
-				b.printk("[talos] task cordonAndDrainNode: failed: %v", err)
+				b.Printk("[talos] task cordonAndDrainNode: failed: %v", err)
 				return nil
 			}
 			return err
@@ -173,14 +173,14 @@ func (b *boot) tasks(seq *sequence) []task {
 // sequenceFailed reports the error of a sequence, and ends the boot after a while: such an error is fatal in Talos, which makes the old
 // release boot if the new one has not run since the upgrade, and reboots.
 func (b *boot) sequenceFailed(seq *sequence, err error) (ending, bool) {
-	b.printk("[talos] %s failed: %v", seq.name, err)
-	b.events.sequenceError(seq.name, fmt.Errorf("sequence failed: %w", err))
+	b.Printk("[talos] %s failed: %v", seq.name, err)
+	b.Events.SequenceError(seq.name, fmt.Errorf("sequence failed: %w", err))
 	b.setStage(StageFailed)
 	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
 		return endOff, true
 	}
 	b.revertUpgrade()
-	b.printk("[talos] rebooting")
+	b.Printk("[talos] rebooting")
 	return endReboot, true
 }
 
@@ -196,7 +196,7 @@ func (b *boot) cordonAndDrain(ctx context.Context) error {
 	limit := b.site.cfg.Latency.DrainLimit
 	cordoning, cancel := context.WithTimeout(ctx, limit/5)
 	defer cancel()
-	b.printk("[talos] task cordonAndDrainNode (1/1): waiting for node to be cordoned")
+	b.Printk("[talos] task cordonAndDrainNode (1/1): waiting for node to be cordoned")
 	var k Kubelet
 	if err := b.site.waitUntil(cordoning, func() bool { k = b.kubelet; return k != nil }); err != nil {
 		return context.DeadlineExceeded
@@ -206,7 +206,7 @@ func (b *boot) cordonAndDrain(ctx context.Context) error {
 	}
 	draining, done := context.WithTimeout(ctx, limit)
 	defer done()
-	return k.Drain(draining, func(line string) { b.printk("[talos] task cordonAndDrainNode (1/1): %s", line) })
+	return k.Drain(draining, func(line string) { b.Printk("[talos] task cordonAndDrainNode (1/1): %s", line) })
 }
 
 // stopPods ends the kubelet and the node's pods gracefully.
@@ -216,7 +216,7 @@ func (b *boot) stopPods(ctx context.Context) error {
 	b.kubelet, b.kubeletUp, b.resigned = nil, false, true
 	b.site.mu.Unlock()
 	if k != nil {
-		b.printk("[talos] shutting down kubelet gracefully")
+		b.Printk("[talos] shutting down kubelet gracefully")
 		k.Shutdown(ctx)
 	}
 	if err := b.services.setWanted("kubelet", false); err != nil && !errors.Is(err, errUnknownService) {

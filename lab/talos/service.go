@@ -259,7 +259,7 @@ func (s *services) check(ctx context.Context, svc *service) error {
 func (s *services) fail(svc *service, msg string) {
 	s.b.logFailure(svc.spec.id, msg)
 	s.set(svc, machine.ServiceStateEvent_FAILED, nil, msg)
-	s.b.printk("[talos] service[%s](Failed): %s", svc.spec.id, msg)
+	s.b.Printk("[talos] service[%s](Failed): %s", svc.spec.id, msg)
 	s.mu.Lock()
 	svc.cancel = nil
 	svc.wanted = false
@@ -324,8 +324,8 @@ func (s *services) set(svc *service, state machine.ServiceStateEvent_Action, hea
 	}
 	s.mu.Unlock()
 	if msg != "" {
-		s.b.events.publish("", &machine.ServiceStateEvent{Service: svc.spec.id, Action: state, Message: msg, Health: health})
-		s.b.printk("[talos] service[%s](%s): %s", svc.spec.id, stateName(state), msg)
+		s.b.Events.Publish("", &machine.ServiceStateEvent{Service: svc.spec.id, Action: state, Message: msg, Health: health})
+		s.b.Printk("[talos] service[%s](%s): %s", svc.spec.id, stateName(state), msg)
 	}
 	s.b.publishService(svc.spec.id, state == machine.ServiceStateEvent_RUNNING, health)
 	s.change.Notify()

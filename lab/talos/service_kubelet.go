@@ -69,10 +69,10 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 			RegisterTaints: registerTaints(b.config), Disks: b.diskLinks,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID, Images: b.inst.images, StaticPods: b.staticPods,
-			Log: func(line string) { b.logs.add("kubelet", line) }, NodeStatus: b.publishNodeStatus,
+			Log: func(line string) { b.Write("kubelet", line) }, NodeStatus: b.publishNodeStatus,
 			TalosLog: func(line string) {
-				b.logs.add("controller-runtime", line)
-				b.printk("[talos] %s", line)
+				b.Write("controller-runtime", line)
+				b.Printk("[talos] %s", line)
 			},
 		}
 		return true

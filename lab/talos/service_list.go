@@ -41,8 +41,8 @@ func (b *boot) followServices() {
 		switch {
 		case stage == StageStopping:
 		case stage == StageBooting && len(b.services.notUp()) == 0:
-			b.printk("[talos] boot sequence: done")
-			b.events.sequence("boot", "", machine.SequenceEvent_STOP)
+			b.Printk("[talos] boot sequence: done")
+			b.Events.Sequence("boot", "", machine.SequenceEvent_STOP)
 			b.setStage(StageRunning)
 		default:
 			b.publishStatus()

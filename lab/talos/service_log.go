@@ -6,53 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
-
-// serviceLogs are the logs of a boot's services. A log exists once its service has started for the first time.
-type serviceLogs struct {
-	mu  sync.Mutex
-	all map[string]*logBuffer
-}
-
-// add writes lines to a service's log.
-func (l *serviceLogs) add(id string, lines ...string) {
-	if len(lines) == 0 {
-		return
-	}
-	l.mu.Lock()
-	if l.all == nil {
-		l.all = map[string]*logBuffer{}
-	}
-	log := l.all[id]
-	if log == nil {
-		log = newLogBuffer()
-		l.all[id] = log
-	}
-	l.mu.Unlock()
-	for _, line := range lines {
-		log.add(line + "\n")
-	}
-}
-
-func (l *serviceLogs) get(id string) *logBuffer {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all[id]
-}
-
-func (l *serviceLogs) ids() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out []string
-	for id := range l.all {
-		out = append(out, id)
-	}
-	return out
-}
 
 // logStart writes the first line of a service's process. The processes themselves are not modelled.
 func (b *boot) logStart(id string) {
@@ -62,14 +19,14 @@ func (b *boot) logStart(id string) {
 	switch id {
 	case "machined": // its log is part of the kernel log
 	case "etcd":
-		b.logs.add(id, etcdLine("info", "Running: ", fmt.Sprintf(`"args":["/usr/local/bin/etcd",%s]`, etcdArgs(cfg, name))))
-		b.logs.add(id, etcdLine("info", "starting an etcd server",
+		b.Write(id, etcdLine("info", "Running: ", fmt.Sprintf(`"args":["/usr/local/bin/etcd",%s]`, etcdArgs(cfg, name))))
+		b.Write(id, etcdLine("info", "starting an etcd server",
 			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, b.etcdVersion(), name, address)))
 	case "kubelet":
-		b.logs.add(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`,
+		b.Write(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`,
 			imageTag(cfg.Machine().Kubelet().Image()))))
 	default:
-		b.logs.add(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+"simulated "+id+" started")
+		b.Write(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+"simulated "+id+" started")
 	}
 }
 
@@ -92,11 +49,11 @@ func (b *boot) logFailure(id, reason string) {
 	}
 	switch id {
 	case "etcd":
-		b.logs.add(id, etcdLine("fatal", "discovery failed", fmt.Sprintf(`"error":%q`, reason)))
+		b.Write(id, etcdLine("fatal", "discovery failed", fmt.Sprintf(`"error":%q`, reason)))
 	case "kubelet":
-		b.logs.add(id, klogLine('E', "run.go:72", fmt.Sprintf(`"command failed" err=%q`, "failed to run Kubelet: "+reason)))
+		b.Write(id, klogLine('E', "run.go:72", fmt.Sprintf(`"command failed" err=%q`, "failed to run Kubelet: "+reason)))
 	default:
-		b.logs.add(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+reason)
+		b.Write(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+reason)
 	}
 }
 

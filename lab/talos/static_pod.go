@@ -91,7 +91,7 @@ func (b *boot) keepStaticPod(name string) {
 			return
 		}
 		if err := b.restartStaticPod(name); err != nil && b.ctx.Err() == nil {
-			b.printk("[talos] retrying error: static pod %s: %v", name, err)
+			b.Printk("[talos] retrying error: static pod %s: %v", name, err)
 			_ = sleep(b.ctx, b.site.cfg.Latency.Service)
 		}
 	}

@@ -1,4 +1,4 @@
-package talos
+package journal
 
 import (
 	"context"
@@ -18,13 +18,13 @@ import (
 // keptEvents is the number of events that a node keeps.
 const keptEvents = 1000
 
-// eventLog holds the events that a node's Events call streams. It ends with the boot.
-type eventLog struct {
+// Events are what a node's Events call streams.
+type Events struct {
 	change wait.Changes
 
 	mu     sync.Mutex
 	events []event
-	next   uint64
+	last   uint64 // number of the newest event
 }
 
 type event struct {
@@ -33,18 +33,17 @@ type event struct {
 	msg *machine.Event
 }
 
-func newEventLog() *eventLog { return &eventLog{next: 1} }
-
-func (l *eventLog) publish(actor string, payload proto.Message) {
+// Publish adds an event. actor is the id of the call that has caused it, if one has.
+func (l *Events) Publish(actor string, payload proto.Message) {
 	l.mu.Lock()
 	value, err := proto.Marshal(payload)
 	if err == nil {
-		l.events = append(l.events, event{seq: l.next, at: time.Now(), msg: &machine.Event{
+		l.last++
+		l.events = append(l.events, event{seq: l.last, at: time.Now(), msg: &machine.Event{
 			Data:    &anypb.Any{TypeUrl: "talos/runtime/" + string(payload.ProtoReflect().Descriptor().FullName()), Value: value},
-			Id:      fmt.Sprintf("%020d", l.next),
+			Id:      fmt.Sprintf("%020d", l.last),
 			ActorId: actor,
 		}})
-		l.next++
 		if len(l.events) > keptEvents {
 			l.events = slices.Delete(l.events, 0, len(l.events)-keptEvents)
 		}
@@ -53,23 +52,26 @@ func (l *eventLog) publish(actor string, payload proto.Message) {
 	l.change.Notify()
 }
 
-func (l *eventLog) sequence(name, actor string, action machine.SequenceEvent_Action) {
-	l.publish(actor, &machine.SequenceEvent{Sequence: name, Action: action})
+// Sequence tells that a sequence has started or stopped.
+func (l *Events) Sequence(name, actor string, action machine.SequenceEvent_Action) {
+	l.Publish(actor, &machine.SequenceEvent{Sequence: name, Action: action})
 }
 
-func (l *eventLog) sequenceError(name string, err error) {
-	l.publish("", &machine.SequenceEvent{Sequence: name, Action: machine.SequenceEvent_NOOP,
+// SequenceError tells that a sequence has failed.
+func (l *Events) SequenceError(name string, err error) {
+	l.Publish("", &machine.SequenceEvent{Sequence: name, Action: machine.SequenceEvent_NOOP,
 		Error: &common.Error{Code: common.Code_FATAL, Message: err.Error()}})
 }
 
-func (l *eventLog) task(name, actor string, action machine.TaskEvent_Action) {
-	l.publish(actor, &machine.TaskEvent{Task: name, Action: action})
+// Task tells that a task of a sequence has started or stopped.
+func (l *Events) Task(name, actor string, action machine.TaskEvent_Action) {
+	l.Publish(actor, &machine.TaskEvent{Task: name, Action: action})
 }
 
-// watch calls send for the past events that the request asks for, and then for each new one.
-func (l *eventLog) watch(ctx context.Context, in *machine.EventsRequest, send func(*machine.Event) error) error {
+// Watch calls send for the past events that the request asks for, and then for each new one.
+func (l *Events) Watch(ctx context.Context, in *machine.EventsRequest, send func(*machine.Event) error) error {
 	l.mu.Lock()
-	from := l.next
+	from := l.last + 1
 	for i, e := range l.events {
 		back := len(l.events) - i
 		if in.TailEvents < 0 || back <= int(in.TailEvents) ||
@@ -89,7 +91,7 @@ func (l *eventLog) watch(ctx context.Context, in *machine.EventsRequest, send fu
 				fresh = append(fresh, e.msg)
 			}
 		}
-		from = l.next
+		from = l.last + 1
 		l.mu.Unlock()
 		for _, e := range fresh {
 			if err := send(e); err != nil {
