@@ -13,6 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
+	"github.com/slipway-platform/slipway/lab/talos/image"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -40,13 +41,13 @@ func (b *boot) install(cfg config.Provider) ending {
 		return b.failInstall(err)
 	}
 	inst := &installation{
-		config: cfg, platform: b.iso.Platform, images: newImages(),
+		config: cfg, platform: b.iso.Platform, images: image.NewStore(),
 		release: release{version: b.version, schematic: b.schematic, extensions: b.iso.Extensions, secureBoot: b.iso.SecureBoot && b.m.hw.UEFI},
 		nodeID:  base64.RawURLEncoding.EncodeToString(randomBytes(32)), machineID: hex.EncodeToString(randomBytes(16)),
 	}
-	if image := cfg.Machine().Install().Image(); image != "" {
-		schematic, version := splitInstaller(image)
-		inst.secureBoot = inst.secureBoot && strings.Contains(image, "-secureboot/")
+	if installer := cfg.Machine().Install().Image(); installer != "" {
+		schematic, version := image.Installer(installer)
+		inst.secureBoot = inst.secureBoot && strings.Contains(installer, "-secureboot/")
 		if version != "" {
 			inst.version = version
 		}

@@ -1,11 +1,9 @@
 package talos
 
 import (
-	"path"
-	"strings"
-
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
+	"github.com/slipway-platform/slipway/lab/talos/image"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -22,7 +20,7 @@ type installation struct {
 	machineID  string  // hex, as in /etc/machine-id
 	etcd       *member // content of etcd's data directory; nil while it is empty
 	joined     bool    // its kubelet has been part of a cluster
-	images     *Images
+	images     *image.Store
 	written    map[string]string     // files of the configuration in /var, by path
 	encryption map[string]encryption // of STATE and EPHEMERAL, once they are made, by their labels
 	ephemeral  uint64                // size of the partition EPHEMERAL; 0 before it is made
@@ -76,22 +74,4 @@ func anyInstalled(hw vm.Hardware) bool {
 		}
 	}
 	return false
-}
-
-// splitInstaller returns schematic and version of an installer image of an image factory:
-// factory.talos.dev/nocloud-installer/<schematic>:<version>, or nocloud-installer-secureboot. The schematic of another
-// image is empty; it has no extensions.
-func splitInstaller(image string) (schematic, version string) {
-	version = imageTag(image)
-	name := strings.TrimSuffix(image, ":"+version)
-	if kind := strings.TrimSuffix(path.Base(path.Dir(name)), "-secureboot"); strings.HasSuffix(kind, "installer") {
-		schematic = path.Base(name)
-	}
-	return schematic, version
-}
-
-// isInstaller tells whether an image is an installer, by its name.
-func isInstaller(image string) bool {
-	schematic, version := splitInstaller(image)
-	return schematic != "" || strings.HasSuffix(strings.TrimSuffix(image, ":"+version), "/installer")
 }

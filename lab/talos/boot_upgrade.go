@@ -8,26 +8,28 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+
+	"github.com/slipway-platform/slipway/lab/talos/image"
 )
 
 // releaseOf is what an installer image installs. Its registry must have the image.
-func (b *boot) releaseOf(image string) (release, error) {
-	schematic, version := splitInstaller(image)
-	r := release{version: version, schematic: schematic, secureBoot: strings.Contains(image, "-secureboot/")}
+func (b *boot) releaseOf(installer string) (release, error) {
+	schematic, version := image.Installer(installer)
+	r := release{version: version, schematic: schematic, secureBoot: strings.Contains(installer, "-secureboot/")}
 	var err error
 	switch find := b.site.cfg.Installer; {
 	case version == "":
-		return r, fmt.Errorf("failed to pull image %q: failed to resolve reference %q: object required", image, image)
+		return r, fmt.Errorf("failed to pull image %q: failed to resolve reference %q: object required", installer, installer)
 	case find != nil:
-		r.extensions, err = find(image)
+		r.extensions, err = find(installer)
 	case b.site.cfg.Extensions != nil:
 		r.extensions, _ = b.site.cfg.Extensions(schematic)
 	}
 	if err == nil {
-		err = b.imagePullError(image)
+		err = b.imagePullError(installer)
 	}
 	if err != nil {
-		return r, fmt.Errorf("failed to pull image %q: failed to resolve reference %q: %w", image, image, err)
+		return r, fmt.Errorf("failed to pull image %q: failed to resolve reference %q: %w", installer, installer, err)
 	}
 	return r, nil
 }

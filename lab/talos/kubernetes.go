@@ -7,6 +7,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/slipway-platform/slipway/lab/talos/image"
 )
 
 // Kubernetes runs control planes and kubelets for the simulated nodes.
@@ -83,7 +85,7 @@ type KubeletConfig struct {
 	KubernetesVersion string // from the kubelet image's tag, e.g. "v1.35.8"
 	BootID            string
 	MachineID         string
-	Images            *Images            // the node's images; not nil
+	Images            *image.Store       // the node's images; not nil
 	StaticPods        func() []StaticPod // the control plane's pods of this node as they are now; see Kubelet.StaticPodsChanged
 	Log               func(line string)  // receives each line of the kubelet's log; nil: discarded
 	TalosLog          func(line string)  // receives each line of the log of Talos's controllers; nil: discarded

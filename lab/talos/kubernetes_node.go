@@ -82,13 +82,3 @@ func maxPods(cfg config.Provider) int {
 	}
 	return 0
 }
-
-// imageTag is the part after the last colon of an image reference, without a digest.
-func imageTag(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	slash := strings.LastIndex(image, "/")
-	if colon := strings.LastIndex(image, ":"); colon > slash {
-		return image[colon+1:]
-	}
-	return ""
-}

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/talos/image"
 )
 
 // ImagePull pulls an image into the node's store, where the kubelet and Talos find it, unless it is there. Only for an installer, the
@@ -51,11 +53,11 @@ func (s *imageServer) Pull(in *machine.ImageServicePullRequest, out grpc.ServerS
 		return err
 	}
 	layer(machine.ImageServicePullLayerProgress_EXTRACT_COMPLETE)
-	return out.Send(&machine.ImageServicePullResponse{Response: &machine.ImageServicePullResponse_Name{Name: images.pin(in.GetImageRef())}})
+	return out.Send(&machine.ImageServicePullResponse{Response: &machine.ImageServicePullResponse_Name{Name: images.Pin(in.GetImageRef())}})
 }
 
 // store returns the images of an instance of containerd and its namespace. Only those on the disk are modelled.
-func (b *boot) store(in *common.ContainerdInstance) (*Images, error) {
+func (b *boot) store(in *common.ContainerdInstance) (*image.Store, error) {
 	driver, namespace := in.GetDriver(), in.GetNamespace()
 	switch {
 	case driver != common.ContainerDriver_CRI && driver != common.ContainerDriver_CONTAINERD:

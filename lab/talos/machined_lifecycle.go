@@ -35,8 +35,8 @@ func (s *lifecycleServer) Upgrade(
 	if err != nil {
 		return status.Errorf(codes.Internal, "upgrade failed: %v", err)
 	}
-	image := images.tagged(name)
-	if !images.has(in.GetContainerd().GetNamespace(), image) {
+	image := images.Tagged(name)
+	if !images.HasIn(in.GetContainerd().GetNamespace(), image) {
 		return status.Errorf(codes.Internal, "upgrade failed: installer image %q not found in containerd store: image %q: not found", name, name)
 	}
 	next, err := s.b.releaseOf(image)

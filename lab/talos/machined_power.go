@@ -10,6 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/talos/image"
 )
 
 // Reboot restarts the node. Talos answers before the sequence starts, also when it cannot start.
@@ -69,7 +71,7 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 func (b *boot) wipe(everything bool, partitions map[string]bool) {
 	b.site.mu.Lock()
 	if everything || partitions[constants.EphemeralPartitionLabel] {
-		b.inst.etcd, b.inst.joined, b.inst.images, b.inst.written = nil, false, newImages(), nil
+		b.inst.etcd, b.inst.joined, b.inst.images, b.inst.written = nil, false, image.NewStore(), nil
 		delete(b.inst.encryption, constants.EphemeralPartitionLabel)
 		b.inst.ephemeral = 0
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
+
+	"github.com/slipway-platform/slipway/lab/talos/image"
 )
 
 // kubeletService is the kubelet. Its process starts early, but it is healthy only once it has reached the API server.
@@ -67,7 +69,7 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
 			RegisterTaints: registerTaints(b.config), Disks: b.diskLinks,
-			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
+			Config: b.config, TalosVersion: b.version, KubernetesVersion: image.Tag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID, Images: b.inst.images, StaticPods: b.staticPods,
 			Log: func(line string) { b.Write("kubelet", line) }, NodeStatus: b.publishNodeStatus,
 			TalosLog: func(line string) {

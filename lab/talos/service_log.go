@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+
+	"github.com/slipway-platform/slipway/lab/talos/image"
 )
 
 // logStart writes the first line of a service's process. The processes themselves are not modelled.
@@ -24,7 +26,7 @@ func (b *boot) logStart(id string) {
 			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, b.etcdVersion(), name, address)))
 	case "kubelet":
 		b.Write(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`,
-			imageTag(cfg.Machine().Kubelet().Image()))))
+			image.Tag(cfg.Machine().Kubelet().Image()))))
 	default:
 		b.Write(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+"simulated "+id+" started")
 	}
