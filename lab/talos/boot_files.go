@@ -9,6 +9,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // customizationFile is the one file of a configuration by which it adds to containerd's own.
@@ -53,7 +55,7 @@ func (b *boot) writeFiles(cfg config.Provider) error {
 // followCRI makes containerd of the pods take over a changed configuration: since Talos 1.14, it restarts a moment later. Pods, the kubelet
 // and etcd go on.
 func (b *boot) followCRI(former, cfg config.Provider) {
-	if !since(b.version, criRestartSince) || reflect.DeepEqual(criInputs(former), criInputs(cfg)) {
+	if !versions.Since(b.version, criRestartSince) || reflect.DeepEqual(criInputs(former), criInputs(cfg)) {
 		return
 	}
 	content, exists := customization(cfg)

@@ -1,6 +1,9 @@
 package talos
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
@@ -25,7 +28,6 @@ type installation struct {
 	encryption map[string]encryption // of STATE and EPHEMERAL, once they are made, by their labels
 	ephemeral  uint64                // size of the partition EPHEMERAL; 0 before it is made
 	recovery   []byte                // the snapshot of etcd that a client has uploaded; nil without one
-	wiped      bool                  // the disk was reset
 }
 
 // release is a version of Talos with its system extensions. A disk holds two: Talos boots by A and B.
@@ -44,10 +46,7 @@ type partitioned struct{}
 
 // installedOn returns the installation on a disk, nil if there is none.
 func installedOn(d *vm.Disk) *installation {
-	inst, ok := d.Content.(*installation)
-	if !ok || inst.wiped {
-		return nil
-	}
+	inst, _ := d.Content.(*installation)
 	return inst
 }
 
@@ -74,4 +73,33 @@ func anyInstalled(hw vm.Hardware) bool {
 		}
 	}
 	return false
+}
+
+// bootEntry is the file on the EFI system partition by which systemd-boot boots the next installation of a version, where the files of
+// some installations are there already: Talos-v1.13.9.efi, then Talos-v1.13.9~1.efi.
+func bootEntry(version string, there ...string) string {
+	last := -1
+	for _, file := range there {
+		its, index, numbered := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(file, "Talos-"), ".efi"), "~")
+		n := 0
+		if numbered {
+			_, _ = fmt.Sscan(index, &n)
+		}
+		if its == version {
+			last = max(last, n)
+		}
+	}
+	if last < 0 {
+		return "Talos-" + version + ".efi"
+	}
+	return fmt.Sprintf("Talos-%s~%d.efi", version, last+1)
+}
+
+// files are the boot entries on the disk, the one that boots next first. The caller holds the site's mutex.
+func (i *installation) files() []string {
+	files := []string{i.entry}
+	if i.former != nil {
+		files = append(files, i.former.entry)
+	}
+	return files
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // releaseOf is what an installer image installs. Its registry must have the image.
@@ -55,15 +56,11 @@ func (b *boot) runInstaller(ctx context.Context, r release, line func(string)) (
 	log("running Talos installer %s", r.version)
 	log("running pre-flight checks")
 	log("host Talos version: %s", b.version)
-	if err := hostError(r.version, b.version); err != nil {
-		if since(r.version, "v1.14") {
-			line("pre-flight checks failed: " + err.Error())
-			return exitEnvironment, nil
+	if output, code := versions.Refused(r.version, b.version); code != 0 {
+		for _, text := range output {
+			line(text)
 		}
-		line("Error: pre-flight checks failed: " + err.Error())
-		line(installerUsage)
-		line("pre-flight checks failed: " + err.Error())
-		return exitUnknown, nil
+		return code, nil
 	}
 	log("all pre-flight checks successful")
 	if err := sleep(ctx, b.site.cfg.Latency.Install); err != nil {
@@ -82,32 +79,6 @@ func (b *boot) runInstaller(ctx context.Context, r release, line func(string)) (
 	log("installation of %s complete", r.version)
 	return 0, nil
 }
-
-// Exit codes of installers. Before 1.14 there is one for all errors.
-const (
-	exitUnknown     = 1
-	exitEnvironment = 4
-)
-
-// installerUsage is what an installer before 1.14 writes after an error, whatever the error is.
-const installerUsage = `Usage:
-  installer install [flags]
-
-Flags:
-  -h, --help   help for install
-
-Global Flags:
-      --arch string                     The target architecture (default "amd64")
-      --board string                    The value of talos.board (default "none")
-      --config string                   The value of talos.config
-      --disk string                     The path to the disk to install to
-      --extra-kernel-arg stringArray    Extra argument to pass to the kernel
-      --force                           Indicates that the install should forcefully format the partition
-      --meta key=value                  A key/value pair for META
-      --platform string                 The value of talos.platform
-      --upgrade                         Indicates that the install is being performed by an upgrade
-      --zero                            Indicates that the install should write zeros to the disk before installing
-`
 
 // installStaged installs the release that an earlier boot has staged. The node then reboots into it. It returns false if there is none.
 func (b *boot) installStaged() bool {

@@ -10,10 +10,10 @@ import (
 	"net/url"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/hashicorp/go-multierror"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -158,26 +158,13 @@ func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls 
 		if len(errs) == 0 {
 			return
 		}
-		b.controllerFailed("k8s.ExtraManifestController", joined(errs))
+		b.controllerFailed("k8s.ExtraManifestController", &multierror.Error{Errors: errs})
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(backoff):
 		}
 	}
-}
-
-// joined is the text of several errors in the form of the library that Talos joins them with.
-func joined(errs []error) error {
-	count := "1 error occurred:"
-	if len(errs) != 1 {
-		count = fmt.Sprintf("%d errors occurred:", len(errs))
-	}
-	lines := []string{count}
-	for _, err := range errs {
-		lines = append(lines, "\t* "+err.Error())
-	}
-	return errors.New(strings.Join(lines, "\n") + "\n\n")
 }
 
 // controllerFailed writes the line of Talos's log about a controller that will be restarted.

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // machinedServer is the API of a configured node. apid forwards calls to it.
@@ -49,7 +50,7 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 		}),
 	)
 	machine.RegisterMachineServiceServer(server, &machinedServer{b: b})
-	if since(b.version, "v1.13") { // an earlier version answers Unimplemented, "unknown service"
+	if versions.Since(b.version, "v1.13") { // an earlier version answers Unimplemented, "unknown service"
 		machine.RegisterImageServiceServer(server, &imageServer{b: b})
 		machine.RegisterLifecycleServiceServer(server, &lifecycleServer{b: b})
 	}

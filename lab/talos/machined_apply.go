@@ -2,7 +2,6 @@ package talos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -17,12 +16,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/lab/kube/authority"
+	"github.com/slipway-platform/slipway/lab/talos/accept"
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // ApplyConfiguration changes the configuration of a configured node, and reboots it if the change needs that.
 func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
 	b := s.b
-	noReboot := since(b.version, "v1.14") // it applies every configuration without one
+	noReboot := versions.Since(b.version, "v1.14") // it applies every configuration without one
 	if !noReboot && in.Mode != machine.ApplyConfigurationRequest_TRY {
 		b.cancelRevert() // also for a dry run, and for a configuration that is refused
 	}
@@ -36,7 +37,7 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 	if noReboot && in.Mode == machine.ApplyConfigurationRequest_REBOOT {
 		return nil, status.Error(codes.Unimplemented, "the REBOOT mode is not supported, please use AUTO or NO_REBOOT modes instead")
 	}
-	warnings, err := b.validate(ctx, cfg, true)
+	warnings, err := accept.Validate(ctx, cfg, b.version, b.res.State(), true)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -45,7 +46,7 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 	b.site.mu.Unlock()
 
 	mode, details := in.Mode, "Applied configuration with a reboot"
-	immediate := canApplyImmediate(current, cfg)
+	immediate := accept.NeedsReboot(current, cfg)
 	if noReboot {
 		immediate = nil
 	}
@@ -159,61 +160,3 @@ func (b *boot) cancelRevert() {
 		cancel()
 	}
 }
-
-// canApplyImmediate is Talos's own rule: a change in machine: of a field that is not listed here needs a reboot.
-func canApplyImmediate(current, next config.Provider) error {
-	from, to := current.RawV1Alpha1(), next.RawV1Alpha1().DeepCopy()
-	to.ConfigDebug, to.ClusterConfig = from.ConfigDebug, from.ClusterConfig
-	if m, c := to.MachineConfig, from.MachineConfig; m != nil && c != nil {
-		m.MachineCA, m.MachineAcceptedCAs = c.MachineCA, c.MachineAcceptedCAs
-		m.MachineTime = c.MachineTime             //nolint:staticcheck // Talos compares it too
-		m.MachineRegistries = c.MachineRegistries //nolint:staticcheck // Talos compares it too
-		m.MachineCertSANs, m.MachineInstall, m.MachineNetwork = c.MachineCertSANs, c.MachineInstall, c.MachineNetwork
-		m.MachineSysfs, m.MachineSysctls, m.MachineLogging = c.MachineSysfs, c.MachineSysctls, c.MachineLogging
-		m.MachineControlPlane, m.MachineKubelet, m.MachineKernel = c.MachineControlPlane, c.MachineKubelet, c.MachineKernel
-		m.MachinePods, m.MachineSeccompProfiles = c.MachinePods, c.MachineSeccompProfiles
-		m.MachineNodeAnnotations, m.MachineNodeLabels, m.MachineNodeTaints = c.MachineNodeAnnotations, c.MachineNodeLabels, c.MachineNodeTaints
-		if f, g := m.MachineFeatures, c.MachineFeatures; f != nil && g != nil {
-			f.KubernetesTalosAPIAccessConfig, f.KubePrismSupport, f.HostDNSSupport = g.KubernetesTalosAPIAccessConfig, g.KubePrismSupport, g.HostDNSSupport
-			f.ImageCacheSupport, f.FeatureNodeAddressSortAlgorithm = g.ImageCacheSupport, g.FeatureNodeAddressSortAlgorithm
-		}
-	}
-	if reflect.DeepEqual(from, to) {
-		return nil
-	}
-	return fmt.Errorf("this config change can't be applied in immediate mode")
-}
-
-// validate runs Talos's own checks. A node that is not installed also needs installation instructions. Talos checks
-// them in metal mode only, but a nocloud machine that has booted from an image could not continue without, either.
-func (b *boot) validate(ctx context.Context, cfg config.Provider, installed bool) ([]string, error) {
-	if cfg.RawV1Alpha1() == nil {
-		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config")
-	}
-	mode := cloudMode{installed: installed}
-	warnings, err := cfg.Validate(mode)
-	if err != nil {
-		return nil, err
-	}
-	comparable, err := withKubernetes(cfg, "v1.35.0")
-	if err != nil {
-		return nil, err
-	}
-	more, err := comparable.RuntimeValidate(ctx, b.res.State(), mode)
-	if err == nil {
-		err = kubernetesError(b.version, cfg)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return append(warnings, more...), nil
-}
-
-// cloudMode is Talos's runtime mode on the nocloud platform.
-type cloudMode struct{ installed bool }
-
-func (cloudMode) String() string { return "cloud" }
-
-func (m cloudMode) RequiresInstall() bool { return !m.installed }
-
-func (cloudMode) InContainer() bool { return false }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // workingEtcd returns the etcd cluster if this node can reach it and it has a quorum. The caller holds the site's
@@ -63,7 +65,7 @@ func (s *machinedServer) EtcdStatus(context.Context, *emptypb.Empty) (*machine.E
 	}
 	own := s.b.inst.etcd
 	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: &machine.EtcdMemberStatus{
-		MemberId: own.id, ProtocolVersion: s.b.etcdVersion(), StorageVersion: "3.6.0", DbSize: 20 << 20, DbSizeInUse: 8 << 20,
+		MemberId: own.id, ProtocolVersion: versions.Etcd(s.b.version), StorageVersion: "3.6.0", DbSize: 20 << 20, DbSizeInUse: 8 << 20,
 		Leader: e.leader.id, RaftIndex: e.index, RaftTerm: e.term, RaftAppliedIndex: e.index, IsLearner: own.learner,
 	}}}}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // lifecycleServer is the service by which Talos is upgraded since 1.13. Install is not modelled: a machine without an installation is in
@@ -59,7 +61,7 @@ func (s *lifecycleServer) Upgrade(
 
 // sendOutput sends what an installer writes: Talos 1.13 what it reads at once, which is at most 512 bytes, and 1.14 line by line.
 func sendOutput(version, text string, send func(string)) {
-	if since(version, "v1.14") {
+	if versions.Since(version, "v1.14") {
 		for line := range strings.Lines(text) {
 			send(line)
 		}

@@ -77,7 +77,7 @@ func (b *boot) wipe(everything bool, partitions map[string]bool) {
 	}
 	lost := everything || partitions[constants.StatePartitionLabel]
 	if lost {
-		b.inst.wiped, b.inst.etcd = true, nil
+		b.inst.etcd = nil
 		b.disk.Content = nil
 	}
 	b.site.mu.Unlock()

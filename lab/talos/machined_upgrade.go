@@ -9,6 +9,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // Upgrade checks the installer image and, on a control plane, etcd, and starts the upgrade in the background. The reply says only that the
@@ -24,7 +26,7 @@ func (s *machinedServer) Upgrade(ctx context.Context, in *machine.UpgradeRequest
 	if err != nil {
 		return nil, fmt.Errorf("error validating installer image %q: %w", in.Image, err)
 	}
-	if !in.Force && !(in.Preserve && since(b.version, "v1.13")) {
+	if !in.Force && !(in.Preserve && versions.Since(b.version, "v1.13")) {
 		if err := s.etcdAllowsUpgrade(); err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/slipway-platform/slipway/lab/talos/accept"
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
@@ -124,7 +125,7 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 	if err := s.b.applyError(); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
 	}
-	warnings, err := s.b.validate(ctx, cfg, false)
+	warnings, err := accept.Validate(ctx, cfg, s.b.version, s.b.res.State(), false)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
 	}

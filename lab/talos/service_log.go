@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // logStart writes the first line of a service's process. The processes themselves are not modelled.
@@ -23,7 +24,7 @@ func (b *boot) logStart(id string) {
 	case "etcd":
 		b.Write(id, etcdLine("info", "Running: ", fmt.Sprintf(`"args":["/usr/local/bin/etcd",%s]`, etcdArgs(cfg, name))))
 		b.Write(id, etcdLine("info", "starting an etcd server",
-			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, b.etcdVersion(), name, address)))
+			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, versions.Etcd(b.version), name, address)))
 	case "kubelet":
 		b.Write(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`,
 			image.Tag(cfg.Machine().Kubelet().Image()))))
