@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos/apid"
 	"github.com/slipway-platform/slipway/lab/talos/cosi"
 	"github.com/slipway-platform/slipway/lab/talos/journal"
+	"github.com/slipway-platform/slipway/lab/talos/service"
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
@@ -36,7 +37,7 @@ type boot struct {
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 	res      *cosi.Resources
-	services *services
+	services *service.Manager
 	requests chan *sequence       // the sequence that runs next
 	applied  chan config.Provider // maintenance mode: the accepted configuration
 	api      *apid.Server         // of a configured node; set under site.mu before machined answers
@@ -90,7 +91,10 @@ func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 	}
 	b.ctx, b.cancel = context.WithCancel(m.ctx)
 	b.res = cosi.New(b.ctx)
-	b.services = newServices(b)
+	b.services = service.New(b.ctx, service.Node{
+		Name: m.hw.Name, Go: b.wg.Go, Latency: m.site.cfg.Latency, Faults: m.site.cfg.Faults,
+		Journal: &b.Journal, Resources: b.res, LogStart: b.logStart, LogFailure: b.logFailure,
+	})
 	return b
 }
 

@@ -69,7 +69,7 @@ func (b *boot) followCRI(former, cfg config.Provider) {
 	b.site.mu.Unlock()
 	b.wg.Go(func() {
 		if sleep(b.ctx, b.site.cfg.Latency.Service) == nil {
-			b.services.restart("cri")
+			b.services.Restart("cri")
 		}
 	})
 }

@@ -46,7 +46,7 @@ func (b *boot) installed() ending {
 		b.site.mu.Unlock()
 		b.site.change.Notify()
 	}) {
-		b.services.start(spec)
+		b.services.Start(spec)
 	}
 	b.wg.Go(b.followServices)
 	if cfg.Machine().Type().IsControlPlane() {

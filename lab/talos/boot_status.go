@@ -254,7 +254,7 @@ func (b *boot) unmetConditions() []runtime.UnmetCondition {
 	if controlPlane {
 		required = append(required, "etcd", "trustd")
 	}
-	add("services", b.services.problems(required)...)
+	add("services", b.services.Problems(required)...)
 	add("staticPods", b.staticPodProblems()...)
 	switch {
 	case cfg == nil:
@@ -285,7 +285,7 @@ func (b *boot) publishNodeStatus(status *k8s.NodeStatusSpec) {
 // podsOf are the enabled components of the control plane on this node, by the ids of their static pods' statuses, and whether each runs.
 // Without kubelet there are none.
 func (b *boot) podsOf() map[string]bool {
-	up := b.services.isUp("kubelet")
+	up := b.services.IsUp("kubelet")
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
 	if !up || b.config == nil || !b.config.Machine().Type().IsControlPlane() {

@@ -42,7 +42,7 @@ func (c *cluster) startControlPlane(e *etcdCluster, on *boot) {
 		}
 		s.mu.Unlock()
 		for _, b := range stale {
-			b.services.restart("kubelet")
+			b.services.Restart("kubelet")
 		}
 		s.change.Notify()
 	})

@@ -11,20 +11,22 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/talos/service"
 )
 
 // etcdService is etcd on a control plane: it waits for Bootstrap or joins, runs, and becomes a voting member.
-func (b *boot) etcdService() serviceSpec {
+func (b *boot) etcdService() service.Spec {
 	var running *member // kept because the data directory can be emptied while etcd stops
-	return serviceSpec{
-		id: "etcd", depends: []string{"cri"},
-		prepare: func(ctx context.Context, _ reportState) error {
+	return service.Spec{
+		ID: "etcd", Depends: []string{"cri"},
+		Prepare: func(ctx context.Context, _ service.Report) error {
 			if err := b.awaitEtcd(ctx); err != nil {
 				return err
 			}
 			return b.recoverEtcd(ctx)
 		},
-		started: func() error {
+		Started: func() error {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
 			own := b.inst.etcd
@@ -36,15 +38,15 @@ func (b *boot) etcdService() serviceSpec {
 			b.site.change.Notify()
 			return nil
 		},
-		running: b.loseMember,
-		healthy: func(ctx context.Context) error {
+		Running: b.loseMember,
+		Healthy: func(ctx context.Context) error {
 			err := b.awaitVoter(ctx)
 			if err == nil {
 				b.applyManifests()
 			}
 			return err
 		},
-		unhealthy: func() string {
+		Unhealthy: func() string {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
 			if own := b.inst.etcd; own != nil && own.learner {
@@ -52,7 +54,7 @@ func (b *boot) etcdService() serviceSpec {
 			}
 			return "context deadline exceeded"
 		},
-		stopped: func() {
+		Stopped: func() {
 			b.site.mu.Lock()
 			running.boot = nil
 			b.etcdUp = false
@@ -200,7 +202,7 @@ func (b *boot) bootstrapEtcd(from *recovery) error {
 	b.Printk("[talos] bootstrap request received")
 	if b.recoveryFailed {
 		b.recoveryFailed = false
-		b.site.wg.Go(func() { b.services.restart("etcd") })
+		b.site.wg.Go(func() { b.services.Restart("etcd") })
 	}
 	if from != nil {
 		b.recovering = from
@@ -244,7 +246,7 @@ func (b *boot) leaveEtcd() error {
 	b.inst.etcd = nil
 	b.site.mu.Unlock()
 	b.site.change.Notify()
-	return b.services.setWanted("etcd", false)
+	return b.services.SetWanted("etcd", false)
 }
 
 // removeOwnMember removes this node's member from the cluster and empties its data directory. It returns false if etcd

@@ -158,7 +158,7 @@ func (b *boot) loseMember(ctx context.Context) {
 		return on && b.removeOwnMember()
 	}
 	if b.site.cfg.Faults.Wait(ctx, removed) == nil {
-		b.services.restart("etcd")
+		b.services.Restart("etcd")
 	}
 }
 

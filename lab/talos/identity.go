@@ -9,12 +9,13 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
+	"github.com/slipway-platform/slipway/lab/talos/service"
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
 
 // prepareAPI makes the node's identity and opens its API. Control planes sign their own certificates, workers wait for trustd of a control
 // plane.
-func (b *boot) prepareAPI(ctx context.Context, report reportState) error {
+func (b *boot) prepareAPI(ctx context.Context, report service.Report) error {
 	b.site.mu.Lock()
 	addresses, signs := addrsOf(b.addresses), trustd.IssuingCA(b.config) != nil
 	b.site.mu.Unlock()

@@ -122,7 +122,7 @@ func (b *boot) activate(cfg config.Provider) {
 	b.site.mu.Unlock()
 	b.setConfig(cfg)
 	if !reflect.DeepEqual(kubeletInputs(former), kubeletInputs(cfg)) {
-		b.services.restart("kubelet")
+		b.services.Restart("kubelet")
 	}
 	b.restartExtensions(former, cfg)
 	b.followCRI(former, cfg)

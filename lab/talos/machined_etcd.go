@@ -77,7 +77,7 @@ func (s *machinedServer) EtcdRemoveMemberByID(_ context.Context, in *machine.Etc
 		return nil, err
 	}
 	if removed != nil {
-		removed.services.restart("etcd") // its etcd then fails, because it is no longer a member
+		removed.services.Restart("etcd") // its etcd then fails, because it is no longer a member
 	}
 	s.b.site.change.Notify()
 	return &machine.EtcdRemoveMemberByIDResponse{Messages: []*machine.EtcdRemoveMemberByID{{}}}, nil

@@ -20,7 +20,7 @@ func (s *machinedServer) ImagePull(ctx context.Context, in *machine.ImagePullReq
 	default:
 		return nil, status.Errorf(codes.InvalidArgument, "invalid namespace %s", in.GetNamespace())
 	}
-	if !s.b.services.isUp("cri") {
+	if !s.b.services.IsUp("cri") {
 		return nil, status.Error(codes.Unavailable,
 			"error connecting to containerd: failed to dial \"/run/containerd/containerd.sock\": context deadline exceeded")
 	}
@@ -68,7 +68,7 @@ func (b *boot) store(in *common.ContainerdInstance) (*image.Store, error) {
 		return nil, status.Error(codes.InvalidArgument, "cannot use CRI namespace with containerd driver")
 	case driver == common.ContainerDriver_CONTAINERD:
 		return nil, status.Error(codes.Unimplemented, "images in memory are not modelled by the lab's simulated Talos nodes")
-	case !b.services.isUp("cri"):
+	case !b.services.IsUp("cri"):
 		return nil, status.Error(codes.Unavailable,
 			"error connecting to containerd: failed to dial \"/run/containerd/containerd.sock\": context deadline exceeded")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 
+	"github.com/slipway-platform/slipway/lab/talos/service"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -159,7 +160,7 @@ func (b *boot) tasks(seq *sequence) []task {
 	}
 	if !seq.abrupt {
 		out = append(out, task{"stopAllServices", StageStopping, func(ctx context.Context) error {
-			b.services.stopAll()
+			b.services.StopAll()
 			defer b.site.cfg.Latency.Record.Begin("stop before a reboot", b.m.hw.Name)()
 			return sleep(ctx, b.site.cfg.Latency.Service)
 		}})
@@ -219,7 +220,7 @@ func (b *boot) stopPods(ctx context.Context) error {
 		b.Printk("[talos] shutting down kubelet gracefully")
 		k.Shutdown(ctx)
 	}
-	if err := b.services.setWanted("kubelet", false); err != nil && !errors.Is(err, errUnknownService) {
+	if err := b.services.SetWanted("kubelet", false); err != nil && !errors.Is(err, service.ErrUnknown) {
 		return err
 	}
 	return nil

@@ -8,11 +8,13 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+
+	"github.com/slipway-platform/slipway/lab/talos/service"
 )
 
 // extensionService is the service of a system extension; false if the extension has none.
-func (b *boot) extensionService(name string) (serviceSpec, bool) {
-	spec := serviceSpec{depends: []string{"containerd"}, unchecked: true, canStart: true, canStop: true, canRestart: true}
+func (b *boot) extensionService(name string) (service.Spec, bool) {
+	spec := service.Spec{Depends: []string{"containerd"}, Unchecked: true, CanStart: true, CanStop: true, CanRestart: true}
 	waitFor := ""
 	switch name {
 	case "qemu-guest-agent":
@@ -20,16 +22,16 @@ func (b *boot) extensionService(name string) (serviceSpec, bool) {
 			waitFor = "Waiting for file \"/dev/virtio-ports/org.qemu.guest_agent.0\" to exist"
 		}
 	case "lldpd":
-		spec.prepare = b.awaitServiceConfig(name)
+		spec.Prepare = b.awaitServiceConfig(name)
 	case "iscsi-tools":
 		name = "iscsid"
 	case "tailscale", "nut-client", "zfs":
 	default:
-		return serviceSpec{}, false // most extensions contain only firmware, modules or tools
+		return service.Spec{}, false // most extensions contain only firmware, modules or tools
 	}
-	spec.id = "ext-" + name
+	spec.ID = "ext-" + name
 	if waitFor != "" {
-		spec.prepare = func(ctx context.Context, report reportState) error {
+		spec.Prepare = func(ctx context.Context, report service.Report) error {
 			report(machine.ServiceStateEvent_WAITING, waitFor)
 			<-ctx.Done()
 			return errOff
@@ -40,8 +42,8 @@ func (b *boot) extensionService(name string) (serviceSpec, bool) {
 
 // awaitServiceConfig makes an extension's service wait until the machine configuration has the document that it
 // requires.
-func (b *boot) awaitServiceConfig(name string) func(context.Context, reportState) error {
-	return func(ctx context.Context, report reportState) error {
+func (b *boot) awaitServiceConfig(name string) func(context.Context, service.Report) error {
+	return func(ctx context.Context, report service.Report) error {
 		there := func() bool { return serviceConfig(b.config, name) != nil }
 		b.site.mu.Lock()
 		waits := !there()
@@ -66,7 +68,7 @@ func serviceConfig(cfg config.Provider, name string) configconfig.ExtensionServi
 func (b *boot) restartExtensions(former, cfg config.Provider) {
 	for _, c := range cfg.ExtensionServiceConfigs() {
 		if before := serviceConfig(former, c.Name()); before != nil && !reflect.DeepEqual(before, c) {
-			b.services.restart("ext-" + c.Name())
+			b.services.Restart("ext-" + c.Name())
 		}
 	}
 }

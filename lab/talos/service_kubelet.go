@@ -7,23 +7,24 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
+	"github.com/slipway-platform/slipway/lab/talos/service"
 )
 
 // kubeletService is the kubelet. Its process starts early, but it is healthy only once it has reached the API server.
-func (b *boot) kubeletService() serviceSpec {
-	return serviceSpec{
-		id: "kubelet", depends: []string{"cri"}, canStart: true, canRestart: true,
-		prepare: func(ctx context.Context, _ reportState) error {
+func (b *boot) kubeletService() service.Spec {
+	return service.Spec{
+		ID: "kubelet", Depends: []string{"cri"}, CanStart: true, CanRestart: true,
+		Prepare: func(ctx context.Context, _ service.Report) error {
 			b.site.mu.Lock()
 			image := b.config.Machine().Kubelet().Image()
 			b.site.mu.Unlock()
 			return b.pull(ctx, common.ContainerdNamespace_NS_SYSTEM, image)
 		},
-		unhealthy: func() string {
+		Unhealthy: func() string {
 			return "Get \"http://127.0.0.1:10248/healthz\": dial tcp 127.0.0.1:10248: connect: connection refused"
 		},
-		broken: b.kubeletError,
-		healthy: func(ctx context.Context) error {
+		Broken: b.kubeletError,
+		Healthy: func(ctx context.Context) error {
 			k, err := b.startKubelet(ctx)
 			if err != nil {
 				return err
@@ -33,7 +34,7 @@ func (b *boot) kubeletService() serviceSpec {
 			b.kubelet, b.kubeletUp, b.inst.joined = k, true, true
 			return nil
 		},
-		stopped: func() {
+		Stopped: func() {
 			b.site.mu.Lock()
 			k := b.kubelet
 			b.kubelet, b.kubeletUp = nil, false

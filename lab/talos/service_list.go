@@ -5,23 +5,25 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+
+	"github.com/slipway-platform/slipway/lab/talos/service"
 )
 
 // serviceSpecs are the services of a node, with Talos's names and dependencies.
-func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []serviceSpec {
-	specs := []serviceSpec{
-		{id: "machined"},
-		{id: "auditd"},
-		{id: "containerd"},
-		{id: "syslogd", depends: []string{"machined"}},
-		{id: "dashboard", depends: []string{"machined"}, unchecked: true},
-		{id: "udevd"},
-		{id: "cri"},
-		{id: "apid", depends: []string{"containerd"}, prepare: b.prepareAPI, started: func() error { ready(); return nil }},
+func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []service.Spec {
+	specs := []service.Spec{
+		{ID: "machined"},
+		{ID: "auditd"},
+		{ID: "containerd"},
+		{ID: "syslogd", Depends: []string{"machined"}},
+		{ID: "dashboard", Depends: []string{"machined"}, Unchecked: true},
+		{ID: "udevd"},
+		{ID: "cri"},
+		{ID: "apid", Depends: []string{"containerd"}, Prepare: b.prepareAPI, Started: func() error { ready(); return nil }},
 		b.kubeletService(),
 	}
 	if cfg.Machine().Type().IsControlPlane() {
-		specs = append(specs, serviceSpec{id: "trustd", depends: []string{"containerd"}}, b.etcdService())
+		specs = append(specs, service.Spec{ID: "trustd", Depends: []string{"containerd"}}, b.etcdService())
 	}
 	for _, e := range b.extensions {
 		if spec, runs := b.extensionService(path.Base(e)); runs {
@@ -34,13 +36,13 @@ func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []serviceSpec {
 // followServices sets the stage to running once all services are up, and keeps the published status up to date.
 func (b *boot) followServices() {
 	for {
-		changed := b.services.change.Changed()
+		changed := b.services.Changed()
 		b.site.mu.Lock()
 		stage := b.stage
 		b.site.mu.Unlock()
 		switch {
 		case stage == StageStopping:
-		case stage == StageBooting && len(b.services.notUp()) == 0:
+		case stage == StageBooting && len(b.services.NotUp()) == 0:
 			b.Printk("[talos] boot sequence: done")
 			b.Events.Sequence("boot", "", machine.SequenceEvent_STOP)
 			b.setStage(StageRunning)

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
+	"github.com/slipway-platform/slipway/lab/talos/service"
 	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
@@ -71,5 +72,5 @@ func etcdLine(level, msg, fields string) string {
 
 // klogLine is a line in the kubelet's log format.
 func klogLine(level byte, at, msg string) string {
-	return fmt.Sprintf("%c%s    %d %s] %s", level, time.Now().UTC().Format("0102 15:04:05.000000"), pid("kubelet"), at, msg)
+	return fmt.Sprintf("%c%s    %d %s] %s", level, time.Now().UTC().Format("0102 15:04:05.000000"), service.PID("kubelet"), at, msg)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/latency"
 	"github.com/slipway-platform/slipway/lab/network"
+	"github.com/slipway-platform/slipway/lab/talos/service"
 	"github.com/slipway-platform/slipway/lab/vm"
 	"github.com/slipway-platform/slipway/lab/wait"
 )
@@ -100,26 +101,18 @@ func (s *Site) Close() {
 
 // MachineStatus is a machine as `lab status` shows it.
 type MachineStatus struct {
-	VMID      int             `json:"vmid"`
-	Name      string          `json:"name"` // of the VM
-	Host      string          `json:"host"` // Proxmox VE node
-	Stage     Stage           `json:"stage"`
-	Reason    string          `json:"reason,omitempty"` // why it does not proceed
-	Addresses []netip.Prefix  `json:"addresses,omitempty"`
-	Hostname  string          `json:"hostname,omitempty"`
-	Cluster   string          `json:"cluster,omitempty"` // cluster name of its configuration
-	Type      string          `json:"type,omitempty"`    // controlplane or worker
-	Version   string          `json:"version,omitempty"` // Talos version it runs
-	VIP       bool            `json:"vip,omitempty"`     // it has its cluster's virtual IP
-	Services  []ServiceStatus `json:"services,omitempty"`
-}
-
-// ServiceStatus is a Talos service of a running machine.
-type ServiceStatus struct {
-	ID      string `json:"id"`
-	State   string `json:"state"` // as talosctl prints it, e.g. Running
-	Healthy bool   `json:"healthy"`
-	Message string `json:"message,omitempty"` // last event
+	VMID      int              `json:"vmid"`
+	Name      string           `json:"name"` // of the VM
+	Host      string           `json:"host"` // Proxmox VE node
+	Stage     Stage            `json:"stage"`
+	Reason    string           `json:"reason,omitempty"` // why it does not proceed
+	Addresses []netip.Prefix   `json:"addresses,omitempty"`
+	Hostname  string           `json:"hostname,omitempty"`
+	Cluster   string           `json:"cluster,omitempty"` // cluster name of its configuration
+	Type      string           `json:"type,omitempty"`    // controlplane or worker
+	Version   string           `json:"version,omitempty"` // Talos version it runs
+	VIP       bool             `json:"vip,omitempty"`     // it has its cluster's virtual IP
+	Services  []service.Status `json:"services,omitempty"`
 }
 
 // Machines returns the machines that have been powered on at least once, sorted by VM id.

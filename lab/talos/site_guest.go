@@ -248,6 +248,6 @@ func (m *guest) status() MachineStatus {
 		st.Cluster, st.Type = b.config.Cluster().Name(), b.config.Machine().Type().String()
 	}
 	st.VIP = b.vip.IsValid()
-	st.Services = b.services.status()
+	st.Services = b.services.Status()
 	return st
 }

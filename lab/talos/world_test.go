@@ -35,6 +35,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/latency"
 	"github.com/slipway-platform/slipway/lab/talos"
+	"github.com/slipway-platform/slipway/lab/talos/service"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -242,13 +243,13 @@ func (w *world) stage(host byte, stage talos.Stage) {
 	w.eventually(fmt.Sprintf("host %d reaches %s", host, stage), func() bool { return w.status(host).Stage == stage })
 }
 
-func (w *world) service(host byte, id string) talos.ServiceStatus {
+func (w *world) service(host byte, id string) service.Status {
 	for _, s := range w.status(host).Services {
 		if s.ID == id {
 			return s
 		}
 	}
-	return talos.ServiceStatus{}
+	return service.Status{}
 }
 
 // with adds documents to a machine configuration.
