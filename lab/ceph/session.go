@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Session is a client's connection to a cluster.
@@ -23,8 +25,8 @@ func (w *World) Connect(ctx context.Context, monitors []string, user, key string
 		if err != errNoAnswer { //nolint:errorlint // it is never wrapped
 			return s, err
 		}
-		if err := wait(ctx); err != nil {
-			return nil, err
+		if !wait.Pause(ctx, pollInterval) {
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -99,8 +101,8 @@ func (s *Session) use(ctx context.Context, name string, f func(*Pool) error) err
 		if done {
 			return err
 		}
-		if err := wait(ctx); err != nil {
-			return err
+		if !wait.Pause(ctx, pollInterval) {
+			return ctx.Err()
 		}
 	}
 }

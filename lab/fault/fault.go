@@ -118,17 +118,13 @@ func (s *Set) Changed() <-chan struct{} {
 // Wait waits until done is true. It calls done now and after each change of the set. It returns the context's error if
 // that ends first.
 func (s *Set) Wait(ctx context.Context, done func() bool) error {
-	for {
-		changed := s.Changed()
-		if done() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if s == nil {
+		s = &Set{}
 	}
+	if !s.changes.Until(ctx, done) {
+		return ctx.Err()
+	}
+	return nil
 }
 
 func (s *Set) remove(kind Kind, target string) {

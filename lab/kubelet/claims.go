@@ -19,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 const (
@@ -287,10 +289,8 @@ func (w *podWorker) attached(ctx context.Context, volume *corev1.PersistentVolum
 		if err == nil && attachment.Status.Attached {
 			return attachment.Status.AttachmentMetadata, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Pause(ctx, retry) {
 			return nil, errors.New("timed out waiting for the condition")
-		case <-time.After(retry):
 		}
 	}
 }

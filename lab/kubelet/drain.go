@@ -24,16 +24,12 @@ const evictionGrace = int64(60)
 func (k *Kubelet) Cordon(ctx context.Context) error {
 	k.cordoned.Store(true)
 	k.metadataChanged()
-	tick := time.NewTicker(retry)
-	defer tick.Stop()
 	for {
 		if n, err := k.c.nodes.Get(k.o.Name); err == nil && n.Spec.Unschedulable {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Pause(ctx, retry) {
 			return ctx.Err()
-		case <-tick.C:
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-platform/slipway/lab/wait"
 	"github.com/slipway-platform/slipway/lab/workload/cilium"
 )
 
@@ -31,10 +32,8 @@ func (k *Kubelet) register(ctx context.Context) bool {
 			return true
 		}
 		k.log.Debug("node not registered yet", "err", err)
-		select {
-		case <-ctx.Done():
+		if !wait.Pause(ctx, retry) {
 			return false
-		case <-time.After(retry):
 		}
 	}
 }

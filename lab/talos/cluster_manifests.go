@@ -17,6 +17,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // manifestURL is a manifest that a configuration names by URL.
@@ -143,10 +145,8 @@ func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls 
 		}
 		if !maps.EqualFunc(given, downloaded, func(a, b []byte) bool { return string(a) == string(b) }) {
 			for !b.giveManifests(cfg, downloaded) {
-				select {
-				case <-ctx.Done():
+				if !wait.Pause(ctx, firstBackoff) {
 					return
-				case <-time.After(firstBackoff):
 				}
 			}
 			given = downloaded
@@ -159,10 +159,8 @@ func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls 
 			return
 		}
 		b.controllerFailed("k8s.ExtraManifestController", &multierror.Error{Errors: errs})
-		select {
-		case <-ctx.Done():
+		if !wait.Pause(ctx, backoff) {
 			return
-		case <-time.After(backoff):
 		}
 	}
 }

@@ -22,18 +22,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 // waitUntil waits for a condition. It evaluates the condition with the site's mutex held, after each change in the
 // site.
 func (s *Site) waitUntil(ctx context.Context, ready func() bool) error {
-	for {
-		changed := s.change.Changed()
+	locked := func() bool {
 		s.mu.Lock()
-		ok := ready()
-		s.mu.Unlock()
-		if ok {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return errOff
-		}
+		defer s.mu.Unlock()
+		return ready()
 	}
+	if !s.change.Until(ctx, locked) {
+		return errOff
+	}
+	return nil
 }

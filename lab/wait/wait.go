@@ -33,6 +33,21 @@ func (c *Changes) Changed() <-chan struct{} {
 	return c.next
 }
 
+// Until waits until done is true: it calls done now and after each change. It returns false if ctx ends before.
+func (c *Changes) Until(ctx context.Context, done func() bool) bool {
+	for {
+		changed := c.Changed()
+		if done() {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // Notify closes the channel that Changed has returned.
 func (c *Changes) Notify() {
 	c.mu.Lock()

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // tokenLifetime is the requested lifetime of a service-account token.
@@ -61,13 +63,7 @@ func rootCA(ctx context.Context, c Container) ([]byte, error) {
 func tokenPath(c Container) string { return filepath.Join(c.Dir, "serviceaccount", "token") }
 
 func renew(ctx context.Context, c Container, path string, expires time.Time) {
-	for {
-		wait := max(time.Until(expires)*4/5, 10*time.Second)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+	for wait.Pause(ctx, max(time.Until(expires)*4/5, 10*time.Second)) {
 		next, err := writeToken(ctx, c, path)
 		if err != nil {
 			c.Cluster.Log.Warn("service account token not renewed", "pod", c.Pod.Name, "err", err)

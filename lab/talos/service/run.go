@@ -22,7 +22,7 @@ func (s *Manager) Start(spec Spec) {
 	s.mu.Unlock()
 	s.set(svc, machine.ServiceStateEvent_INITIALIZED, nil, "")
 	s.node.Go(func() {
-		for s.awaitWanted(svc) {
+		for s.ctx.Err() == nil && s.awaitWanted(svc) {
 			if s.awaitRepair(svc) {
 				s.runOnce(svc)
 			}
@@ -32,20 +32,11 @@ func (s *Manager) Start(spec Spec) {
 
 // awaitWanted waits until the service is to run. It returns false if the boot ends before.
 func (s *Manager) awaitWanted(svc *service) bool {
-	for s.ctx.Err() == nil {
-		changed := s.Changed()
+	return s.Until(s.ctx, func() bool {
 		s.mu.Lock()
-		wanted := svc.wanted
-		s.mu.Unlock()
-		if wanted {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-s.ctx.Done():
-		}
-	}
-	return false
+		defer s.mu.Unlock()
+		return svc.wanted
+	})
 }
 
 // awaitRepair waits as long as a fault breaks a service that was running, which Talos starts again and again. It returns false if the
@@ -90,7 +81,7 @@ func (s *Manager) runOnce(svc *service) {
 	report := func(state machine.ServiceStateEvent_Action, msg string) { s.set(svc, state, nil, msg) }
 
 	report(machine.ServiceStateEvent_STARTING, "Starting service")
-	if s.awaitDependencies(ctx, svc) != nil {
+	if !s.awaitDependencies(ctx, svc) {
 		s.finish(svc)
 		return
 	}
@@ -215,34 +206,22 @@ func (s *Manager) finish(svc *service) {
 	s.mu.Unlock()
 }
 
-// awaitDependencies waits until all dependencies of the service are up.
-func (s *Manager) awaitDependencies(ctx context.Context, svc *service) error {
+// awaitDependencies waits until all dependencies of the service are up. It returns false if ctx ends before.
+func (s *Manager) awaitDependencies(ctx context.Context, svc *service) bool {
 	reported := ""
-	for {
-		changed := s.Changed()
-		waiting := ""
+	return s.Until(ctx, func() bool {
 		s.mu.Lock()
-		for _, id := range svc.spec.Depends {
-			if dep := s.all[id]; dep == nil || !dep.up() {
-				waiting = fmt.Sprintf("Waiting for service %q to be \"up\"", id)
-				break
-			}
-		}
+		i := slices.IndexFunc(svc.spec.Depends, func(id string) bool { return s.all[id] == nil || !s.all[id].up() })
 		s.mu.Unlock()
-		if waiting == "" {
-			return nil
+		if i < 0 {
+			return true
 		}
-		if waiting != reported {
+		if waiting := fmt.Sprintf("Waiting for service %q to be \"up\"", svc.spec.Depends[i]); waiting != reported {
 			s.set(svc, machine.ServiceStateEvent_WAITING, nil, waiting)
 			reported = waiting
-			continue
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+		return false
+	})
 }
 
 // up tells whether the service runs and is healthy. The caller holds the services' mutex.
