@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/slipway-platform/slipway/lab/talos/apid"
+	"github.com/slipway-platform/slipway/lab/talos/block"
 	"github.com/slipway-platform/slipway/lab/talos/cosi"
 	"github.com/slipway-platform/slipway/lab/talos/journal"
 	"github.com/slipway-platform/slipway/lab/talos/service"
@@ -38,6 +39,7 @@ type boot struct {
 	wg       sync.WaitGroup
 	res      *cosi.Resources
 	services *service.Manager
+	devices  *block.Devices
 	requests chan *sequence       // the sequence that runs next
 	applied  chan config.Provider // maintenance mode: the accepted configuration
 	api      *apid.Server         // of a configured node; set under site.mu before machined answers
@@ -55,7 +57,6 @@ type boot struct {
 	accumulated    []netip.Prefix // all addresses that it has had, in Talos's order
 	inst           *installation  // nil in maintenance mode
 	config         config.Provider
-	opened         config.Provider   // that its volumes were opened with, and its files written
 	files          map[string]string // of the configuration, by path
 	cluster        *cluster
 	identity       *trustd.Identity  // of the configured node's API; nil before it has one
@@ -66,8 +67,6 @@ type boot struct {
 	recoveryFailed bool
 	recovering     *recovery // what the next start of etcd makes its data from; nil: nothing
 	kubeletUp      bool
-	volumes        []string          // ids of the user and raw volumes that are asked for
-	ready          map[string]bool   // those that are ready: they do not change until the next boot
 	downloaded     map[string][]byte // contents of the manifests by URL, by id
 	kubelet        Kubelet           // nil while it does not run
 	static         map[string]*staticPod
@@ -102,12 +101,19 @@ func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 func (b *boot) run() ending {
 	b.site.mu.Lock()
 	b.m.boot = b
+	node := block.Node{
+		Disks: &b.m.disks, TPM: b.m.hw.TPM, UEFI: b.m.hw.UEFI, System: b.disk,
+		Resources: b.res, Journal: &b.Journal, Lock: &b.site.mu,
+		SecureBoot: func() bool { return b.inst.secureBoot },
+	}
 	if b.disk != nil {
 		b.inst = installedOn(b.disk)
+		node.Volumes = &b.inst.volumes
 		b.version, b.schematic, b.extensions, b.entry = b.inst.version, b.inst.schematic, b.inst.extensions, b.inst.entry
 	} else {
 		b.version, b.schematic, b.extensions = b.iso.Version, b.iso.Schematic, b.iso.Extensions
 	}
+	b.devices = block.New(node)
 	b.site.mu.Unlock()
 	defer b.teardown()
 

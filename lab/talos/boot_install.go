@@ -4,17 +4,13 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
+	"github.com/slipway-platform/slipway/lab/talos/block"
 	"github.com/slipway-platform/slipway/lab/talos/image"
-	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 // install writes Talos and its configuration to disk and reboots.
@@ -22,12 +18,12 @@ func (b *boot) install(cfg config.Provider) ending {
 	b.m.setReason("")
 	b.setStage(StageInstalling)
 	b.Events.Sequence("install", "", machine.SequenceEvent_START)
-	key, disk, err := b.installDisk(cfg)
+	key, disk, err := b.m.disks.ForInstall(cfg.Machine().Install())
 	if err != nil {
 		return b.failInstall(err)
 	}
 	if wanted := cfg.Machine().Install().Image(); wanted != "" {
-		b.Printk("[talos] installing Talos to disk %s from %s", deviceName(key), wanted)
+		b.Printk("[talos] installing Talos to disk %s from %s", block.DeviceName(key), wanted)
 	}
 	installed := b.site.cfg.Latency.Record.Begin("installation", b.m.hw.Name)
 	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
@@ -76,35 +72,6 @@ func (b *boot) failInstall(err error) ending {
 		return endOff
 	}
 	return endReboot
-}
-
-// installDisk returns the disk that machine.install selects.
-func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
-	install := cfg.Machine().Install()
-	if install == nil {
-		return "", nil, errors.New("no install instructions")
-	}
-	selector, err := install.DiskMatchExpression()
-	if err != nil {
-		return "", nil, err
-	}
-	disks := b.m.disks()
-	for _, key := range diskKeys(disks) {
-		device := deviceName(key)
-		if selector != nil {
-			proto := diskProto(key, disks[key], b.diskSize(key, disks[key]))
-			matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": proto, "system_disk": false})
-			if err != nil {
-				return "", nil, err
-			}
-			if matches {
-				return key, disks[key], nil
-			}
-		} else if device == install.Disk() || slices.Contains(symlinks(key, disks[key]), install.Disk()) {
-			return key, disks[key], nil
-		}
-	}
-	return "", nil, fmt.Errorf("machine.install.disk: %q does not exist on this machine", install.Disk())
 }
 
 func randomBytes(n int) []byte {

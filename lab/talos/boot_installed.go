@@ -12,7 +12,7 @@ func (b *boot) installed() ending {
 	if b.installStaged() {
 		return b.reboot(b.disk)
 	}
-	if problem := b.openSystemVolumes(cfg); problem != nil {
+	if problem := b.devices.Open(cfg); problem != nil {
 		return b.failBoot(problem)
 	}
 	if problem := b.writeFiles(cfg); problem != nil {
@@ -64,5 +64,5 @@ func (b *boot) setConfig(cfg config.Provider) {
 	b.config, b.hostname = cfg, name
 	b.site.mu.Unlock()
 	b.publishConfig(cfg, name)
-	b.provisionVolumes(cfg)
+	b.devices.Provision(cfg)
 }

@@ -20,7 +20,7 @@ import (
 
 // publishHardware publishes the machine's hardware and the version and extensions that it runs.
 func (b *boot) publishHardware() {
-	b.publishDisks()
+	b.devices.Publish()
 	b.publishLinks()
 	for _, e := range b.extensions {
 		ext := runtime.NewExtensionStatus(runtime.NamespaceName, path.Base(e))

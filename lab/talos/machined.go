@@ -54,7 +54,7 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 		machine.RegisterImageServiceServer(server, &imageServer{b: b})
 		machine.RegisterLifecycleServiceServer(server, &lifecycleServer{b: b})
 	}
-	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
+	storage.RegisterStorageServiceServer(server, b.devices)
 	clusterapi.RegisterClusterServiceServer(server, &clusterServer{b: b})
 	timeapi.RegisterTimeServiceServer(server, &timeServer{b: b})
 	cosiv1alpha1.RegisterStateServer(server, b.res.Server())

@@ -72,8 +72,7 @@ func (b *boot) wipe(everything bool, partitions map[string]bool) {
 	b.site.mu.Lock()
 	if everything || partitions[constants.EphemeralPartitionLabel] {
 		b.inst.etcd, b.inst.joined, b.inst.images, b.inst.written = nil, false, image.NewStore(), nil
-		delete(b.inst.encryption, constants.EphemeralPartitionLabel)
-		b.inst.ephemeral = 0
+		b.inst.volumes.WipeEphemeral()
 	}
 	lost := everything || partitions[constants.StatePartitionLabel]
 	if lost {

@@ -91,7 +91,7 @@ func (b *boot) serveMaintenance() (*grpc.Server, error) {
 	)
 	api := &maintenanceServer{b: b}
 	machine.RegisterMachineServiceServer(server, api)
-	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
+	storage.RegisterStorageServiceServer(server, b.devices)
 	cosiv1alpha1.RegisterStateServer(server, b.res.Server())
 	listeners, err := b.listen(addresses)
 	if err != nil {

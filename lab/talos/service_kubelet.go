@@ -54,7 +54,7 @@ func (b *boot) kubeletService() service.Spec {
 func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 	var kc KubeletConfig
 	var problem error
-	space := b.ephemeralSpace()
+	space := b.devices.Space(b.config)
 	err := b.site.waitUntil(ctx, func() bool {
 		e := b.cluster.etcd
 		if e == nil || e.controlPlane == nil || !e.ready {
@@ -69,7 +69,7 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
 			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
-			RegisterTaints: registerTaints(b.config), Disks: b.diskLinks,
+			RegisterTaints: registerTaints(b.config), Disks: b.m.disks.Links,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: image.Tag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID, Images: b.inst.images, StaticPods: b.staticPods,
 			Log: func(line string) { b.Write("kubelet", line) }, NodeStatus: b.publishNodeStatus,

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 
+	"github.com/slipway-platform/slipway/lab/talos/block"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -44,7 +44,7 @@ type guest struct {
 	hw   vm.Hardware
 	log  *slog.Logger
 
-	plugged atomic.Pointer[map[string]*vm.Disk] // the disks that the machine has now
+	disks block.Disks
 
 	ctx      context.Context // ends at power-off
 	powerOff context.CancelFunc
@@ -55,34 +55,30 @@ type guest struct {
 	boot   *boot // nil while no operating system runs
 	off    bool
 	reason string
-	grown  map[string]int64 // sizes of disks that have grown since the power-on, by drive key
 }
 
 func newGuest(s *Site, hw vm.Hardware) *guest {
-	m := &guest{site: s, hw: hw, log: s.cfg.Log.With("vm", hw.Name), done: make(chan struct{}), grown: map[string]int64{}}
-	m.plugged.Store(&hw.Disks)
+	m := &guest{site: s, hw: hw, log: s.cfg.Log.With("vm", hw.Name), done: make(chan struct{})}
+	m.disks.Plug(hw.Disks)
 	m.ctx, m.powerOff = context.WithCancel(s.ctx)
 	return m
 }
 
-// disks are the disks that the machine has now, by drive key. The map does not change.
-func (m *guest) disks() map[string]*vm.Disk { return *m.plugged.Load() }
-
 // hardware is the machine's hardware now.
 func (m *guest) hardware() vm.Hardware {
 	hw := m.hw
-	hw.Disks = m.disks()
+	hw.Disks = m.disks.Now()
 	return hw
 }
 
 // Plug implements vm.Guest.
 func (m *guest) Plug(disks map[string]*vm.Disk) {
-	former := m.disks()
-	m.plugged.Store(&disks)
+	former := m.disks.Now()
+	m.disks.Plug(disks)
 	m.site.mu.Lock()
 	defer m.site.mu.Unlock()
 	if b := m.boot; b != nil {
-		m.site.wg.Go(func() { b.disksChanged(former, disks) })
+		m.site.wg.Go(func() { b.devices.Changed(former, disks) })
 	}
 }
 
@@ -163,7 +159,7 @@ func (m *guest) nodeName() string {
 	if m.boot != nil && m.boot.hostname != "" {
 		return m.boot.hostname
 	}
-	for _, d := range m.disks() {
+	for _, d := range m.disks.Now() {
 		if inst := installedOn(d); inst != nil {
 			return hostname(inst.config, inst.nodeID)
 		}
@@ -199,17 +195,12 @@ func (m *guest) Done() <-chan struct{} { return m.done }
 
 // Grown implements vm.Guest. The kernel sees the size at once, Talos uses the space at its next boot.
 func (m *guest) Grown(key string, size int64) {
+	m.disks.Grow(key, size)
 	m.site.mu.Lock()
 	defer m.site.mu.Unlock()
-	m.grown[key] = size
 	if b := m.boot; b != nil {
-		m.site.wg.Go(func() { b.diskGrown(key) })
+		m.site.wg.Go(func() { b.devices.Grown(key) })
 	}
-}
-
-// diskSize is the size of a disk in bytes, as the kernel sees it. The caller holds the site's mutex.
-func (m *guest) diskSize(key string, d *vm.Disk) uint64 {
-	return uint64(max(d.Size, m.grown[key]))
 }
 
 // Moved implements vm.Guest. The guest does not notice.

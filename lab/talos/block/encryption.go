@@ -1,4 +1,4 @@
-package talos
+package block
 
 import (
 	"errors"
@@ -27,8 +27,8 @@ func (e encryption) publish(status *block.VolumeStatusSpec, id string) {
 	status.MountLocation = "/dev/mapper/luks2-" + id
 }
 
-// encrypted makes the encryption of a new volume. The caller holds the site's mutex.
-func (b *boot) encrypted(declared configconfig.EncryptionConfig) encryption {
+// encrypted makes the encryption of a new volume. The caller holds the lock.
+func (b *Devices) encrypted(declared configconfig.EncryptionConfig) encryption {
 	if declared == nil {
 		return encryption{}
 	}
@@ -36,8 +36,8 @@ func (b *boot) encrypted(declared configconfig.EncryptionConfig) encryption {
 }
 
 // open opens a volume as it is declared, and returns its encryption with the declared keys; Talos's error if none of them opens it. The
-// caller holds the site's mutex.
-func (b *boot) open(made encryption, declared configconfig.EncryptionConfig) (encryption, error) {
+// caller holds the lock.
+func (b *Devices) open(made encryption, declared configconfig.EncryptionConfig) (encryption, error) {
 	if err := errors.Join(mismatch(made.provider, declared), b.unsealError(made.sealed)); err != nil || declared == nil {
 		return made, err
 	}
@@ -49,8 +49,8 @@ func (b *boot) open(made encryption, declared configconfig.EncryptionConfig) (en
 	return made, nil
 }
 
-// openPartition opens a user or raw volume that exists, as the configuration of the boot declares it. The caller holds the site's mutex.
-func (b *boot) openPartition(p *partition) (err error) {
+// openPartition opens a user or raw volume that exists, as the configuration of the boot declares it. The caller holds the lock.
+func (b *Devices) openPartition(p *partition) (err error) {
 	for _, v := range wantedVolumes(b.opened) {
 		if v.id == p.label {
 			p.encryption, err = b.open(p.encryption, v.encryption)
@@ -60,29 +60,28 @@ func (b *boot) openPartition(p *partition) (err error) {
 	return nil
 }
 
-// sealing returns the keys of the machine's TPM, if nothing else opens a volume. The caller holds the site's mutex.
-func (b *boot) sealing(e configconfig.EncryptionConfig) *tpmKeys {
-	if e == nil || b.m.hw.TPM == nil || !slices.Equal(keysOf(e), []string{block.EncryptionKeyTPM.String()}) {
+// sealing returns the keys of the machine's TPM, if nothing else opens a volume. The caller holds the lock.
+func (b *Devices) sealing(e configconfig.EncryptionConfig) *tpmKeys {
+	if e == nil || b.node.TPM == nil || !slices.Equal(keysOf(e), []string{block.EncryptionKeyTPM.String()}) {
 		return nil
 	}
-	if b.m.hw.TPM.Content == nil {
-		b.m.hw.TPM.Content = &tpmKeys{}
+	if b.node.TPM.Content == nil {
+		b.node.TPM.Content = &tpmKeys{}
 	}
-	keys, _ := b.m.hw.TPM.Content.(*tpmKeys)
+	keys, _ := b.node.TPM.Content.(*tpmKeys)
 	return keys
 }
 
-// unsealError is Talos's error if a volume was sealed by the keys of another TPM. The caller holds the site's mutex.
-func (b *boot) unsealError(sealed *tpmKeys) error {
-	if sealed == nil || b.m.hw.TPM != nil && b.m.hw.TPM.Content == any(sealed) {
+// unsealError is Talos's error if a volume was sealed by the keys of another TPM. The caller holds the lock.
+func (b *Devices) unsealError(sealed *tpmKeys) error {
+	if sealed == nil || b.node.TPM != nil && b.node.TPM.Content == any(sealed) {
 		return nil
 	}
 	return errors.New("no handlers available to get encryption keys from: srk name does not match")
 }
 
-// encryptionError is Talos's error if the machine cannot store a volume's keys in its TPM. The caller holds the site's
-// mutex.
-func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
+// encryptionError is Talos's error if the machine cannot store a volume's keys in its TPM. The caller holds the lock.
+func (b *Devices) encryptionError(e configconfig.EncryptionConfig) error {
 	if e == nil {
 		return nil
 	}
@@ -90,9 +89,9 @@ func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
 		tpm := key.TPM()
 		switch {
 		case tpm == nil:
-		case b.m.hw.TPM == nil:
+		case b.node.TPM == nil:
 			return errors.New("failed to encrypt volume: error opening TPM device: stat /dev/tpm0: no such file or directory")
-		case tpm.CheckSecurebootOnEnroll() && !b.inst.secureBoot:
+		case tpm.CheckSecurebootOnEnroll() && !b.node.SecureBoot():
 			return errors.New("failed to encrypt volume: failed to enroll the TPM2 key, as SecureBoot is disabled " +
 				"(and checkSecurebootOnEnroll is enabled)")
 		}
