@@ -2,6 +2,8 @@ package talos
 
 import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
+
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 )
 
 // installed is the boot of a configured node from its disk.
@@ -50,8 +52,8 @@ func (b *boot) installed() ending {
 	}
 	b.wg.Go(b.followServices)
 	if cfg.Machine().Type().IsControlPlane() {
-		for _, name := range components {
-			b.wg.Go(func() { b.keepStaticPod(name) })
+		for _, c := range kubernetes.Components(cfg) {
+			b.wg.Go(func() { b.keepStaticPod(c.Name) })
 		}
 	}
 	return b.awaitEnd()

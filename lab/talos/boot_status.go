@@ -16,6 +16,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	timeres "github.com/siderolabs/talos/pkg/machinery/resources/time"
+
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 )
 
 // publishHardware publishes the machine's hardware and the version and extensions that it runs.
@@ -97,8 +99,9 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 	spec := kubelet.TypedSpec()
 	spec.Image, spec.ExpectedNodename = cfg.Machine().Kubelet().Image(), name
 	spec.Config = cfg.Machine().Kubelet().ExtraConfig()
-	for _, flag := range slices.Sorted(maps.Keys(kubeletArgs(cfg))) {
-		spec.Args = append(spec.Args, "--"+flag+"="+kubeletArgs(cfg)[flag])
+	args := kubernetes.KubeletArgs(cfg)
+	for _, flag := range slices.Sorted(maps.Keys(args)) {
+		spec.Args = append(spec.Args, "--"+flag+"="+args[flag])
 	}
 	b.res.Put(kubelet)
 	if cfg.Machine().Type().IsControlPlane() {
@@ -118,60 +121,14 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 		manifests := k8s.NewBootstrapManifestsConfig()
 		manifests.TypedSpec().CNIName = cfg.Cluster().Network().CNI().Name()
 		b.res.Put(manifests)
-		b.publishStaticPodsOf(cfg)
-		b.publishManifests(cfg)
-	}
-}
-
-// publishStaticPodsOf publishes the control plane's pods that Talos hands to the kubelet. Of a command there is what the
-// configuration adds, and the admission plugin that Talos switches on: the flags that `talosctl upgrade-k8s` looks for.
-func (b *boot) publishStaticPodsOf(cfg config.Provider) {
-	cluster := cfg.Cluster()
-	for _, c := range []struct {
-		name, image string
-		flags       map[string]string
-		args        map[string][]string
-		disabled    bool
-	}{
-		{k8s.APIServerID, cluster.APIServer().Image(), map[string]string{"enable-admission-plugins": "NodeRestriction"},
-			cluster.APIServer().ExtraArgs(), false},
-		{k8s.ControllerManagerID, cluster.ControllerManager().Image(), nil, cluster.ControllerManager().ExtraArgs(),
-			cfg.Machine().Controlplane().ControllerManager().Disabled()},
-		{k8s.SchedulerID, cluster.Scheduler().Image(), nil, cluster.Scheduler().ExtraArgs(), cfg.Machine().Controlplane().Scheduler().Disabled()},
-	} {
-		r := k8s.NewStaticPod(k8s.NamespaceName, c.name)
-		if c.disabled {
-			b.res.Remove(r.Metadata())
-			continue
-		}
-		flags := maps.Clone(c.args)
-		if flags == nil {
-			flags = map[string][]string{}
-		}
-		for flag, value := range c.flags { // extraArgs add to it
-			flags[flag] = []string{strings.Join(append([]string{value}, flags[flag]...), ",")}
-		}
-		command := []any{"/usr/local/bin/" + c.name}
-		for _, flag := range slices.Sorted(maps.Keys(flags)) {
-			for _, value := range flags[flag] {
-				command = append(command, "--"+flag+"="+value)
+		for _, c := range kubernetes.Components(cfg) {
+			if pod := c.StaticPod(); c.Enabled {
+				b.res.Put(pod)
+			} else {
+				b.res.Remove(pod.Metadata())
 			}
 		}
-		annotations := map[string]any{}
-		for key, value := range numbered(cfg, c.name) {
-			annotations[key] = value
-		}
-		r.TypedSpec().Pod = map[string]any{
-			"apiVersion": "v1", "kind": "Pod",
-			"metadata": map[string]any{"name": c.name, "namespace": "kube-system",
-				"annotations": annotations,
-				"labels":      map[string]any{"tier": "control-plane", "k8s-app": c.name, "component": c.name}},
-			"spec": map[string]any{
-				"hostNetwork": true, "priorityClassName": "system-cluster-critical",
-				"containers": []any{map[string]any{"name": c.name, "image": c.image, "command": command}},
-			},
-		}
-		b.res.Put(r)
+		b.publishManifests(cfg)
 	}
 }
 
@@ -292,9 +249,9 @@ func (b *boot) podsOf() map[string]bool {
 		return nil
 	}
 	out := map[string]bool{}
-	for _, name := range components {
-		if _, _, enabled := componentOf(b.config, name); enabled {
-			out["kube-system/"+name+"-"+b.hostname] = b.runs(name) != nil
+	for _, c := range kubernetes.Components(b.config) {
+		if c.Enabled {
+			out["kube-system/"+c.Name+"-"+b.hostname] = b.runs(c.Name) != nil
 		}
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 )
 
 func (c *cluster) startControlPlane(e *etcdCluster, on *boot) {
@@ -134,11 +136,6 @@ type access struct {
 	servers []netip.Addr
 }
 
-// givesAccess tells whether a configuration gives pods access to Talos's API.
-func givesAccess(cfg config.Provider) bool {
-	return cfg.Machine().Features().KubernetesTalosAPIAccess().Enabled()
-}
-
 // giveAccess decides which node gives pods access to Talos's API. As with the lock in etcd that Talos's controllers wait for, it stays so
 // while it runs and its configuration allows it. Addresses are those of the nodes whose API server answers: Talos takes them from
 // Kubernetes.
@@ -150,7 +147,7 @@ func (c *cluster) giveAccess(up []*boot, servers []netip.Addr) {
 	var next *access
 	c.site.mu.Lock()
 	for _, b := range up {
-		if givesAccess(b.config) && len(servers) > 0 && (next == nil || c.access != nil && b == c.access.boot) {
+		if kubernetes.GivesAccess(b.config) && len(servers) > 0 && (next == nil || c.access != nil && b == c.access.boot) {
 			next = &access{leader{b, b.config}, servers}
 		}
 	}

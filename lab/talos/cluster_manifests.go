@@ -2,54 +2,18 @@ package talos
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"net/url"
-	"path"
-	"slices"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/hashicorp/go-multierror"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 	"github.com/slipway-platform/slipway/lab/wait"
 )
-
-// manifestURL is a manifest that a configuration names by URL.
-type manifestURL struct {
-	id      string // as Talos names the resource: its priority and the URL
-	url     string
-	headers map[string]string
-}
-
-// manifestURLs are the manifests by URL of a configuration: those of the CNI, of the cloud provider, and the extra ones.
-func manifestURLs(cfg config.Provider) []manifestURL {
-	var out []manifestURL
-	add := func(priority string, urls []string, headers map[string]string) {
-		for _, u := range urls {
-			out = append(out, manifestURL{priority + "-" + u, u, headers})
-		}
-	}
-	cluster := cfg.Cluster()
-	add("05", cluster.Network().CNI().URLs(), nil)
-	add("30", cluster.ExternalCloudProvider().ManifestURLs(), nil)
-	add("99", cluster.ExtraManifestURLs(), cluster.ExtraManifestHeaderMap())
-	return out
-}
-
-// sameManifests tells whether two configurations have the same manifests.
-func sameManifests(a, b config.Provider) bool {
-	return givesAccess(a) == givesAccess(b) && slices.EqualFunc(manifestURLs(a), manifestURLs(b), func(a, b manifestURL) bool { return a.id == b.id && maps.Equal(a.headers, b.headers) }) &&
-		slices.EqualFunc(a.Cluster().InlineManifests(), b.Cluster().InlineManifests(), func(a, b configconfig.InlineManifest) bool {
-			return a.Name() == b.Name() && a.Contents() == b.Contents()
-		})
-}
 
 // applyManifests makes the control plane create the bootstrap manifests of this node's configuration that do not exist.
 // Those by URL follow when they are downloaded.
@@ -68,7 +32,7 @@ func (b *boot) applyManifests() {
 		return
 	}
 	b.giveManifests(cfg, nil) // without a control plane: they are applied when it starts
-	if urls := manifestURLs(cfg); len(urls) > 0 {
+	if urls := kubernetes.Manifests(cfg); len(urls) > 0 {
 		b.wg.Go(func() { b.downloadManifests(ctx, cfg, urls) })
 	}
 }
@@ -126,22 +90,22 @@ const (
 
 // downloadManifests downloads the manifests until all could be downloaded, as k8s.ExtraManifestController does: a round
 // tries all of them; each error is in the log, and the next round starts later. What could be downloaded is applied.
-func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls []manifestURL) {
+func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls []kubernetes.Manifest) {
 	given := map[string][]byte{}
 	for backoff := firstBackoff; ; backoff = min(backoff*3/2, maxBackoff) {
 		var errs []error
 		downloaded := maps.Clone(given)
 		for _, m := range urls {
-			content, err := b.site.download(ctx, m)
+			content, err := m.Download(ctx, b.site.cfg.Fetch)
 			if ctx.Err() != nil {
 				return
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("error downloading %q: %w", m.url, err))
+				errs = append(errs, fmt.Errorf("error downloading %q: %w", m.URL, err))
 				continue
 			}
-			b.Printk(`[talos] downloaded manifest %q {"component": "controller-runtime", "controller": "k8s.ExtraManifestController"}`, m.url)
-			downloaded[m.id] = content
+			b.Printk(`[talos] downloaded manifest %q {"component": "controller-runtime", "controller": "k8s.ExtraManifestController"}`, m.URL)
+			downloaded[m.ID] = content
 		}
 		if !maps.EqualFunc(given, downloaded, func(a, b []byte) bool { return string(a) == string(b) }) {
 			for !b.giveManifests(cfg, downloaded) {
@@ -168,43 +132,4 @@ func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls 
 // controllerFailed writes the line of Talos's log about a controller that will be restarted.
 func (b *boot) controllerFailed(controller string, err error) {
 	b.Printk(`[talos] controller failed {"component": "controller-runtime", "controller": %q, "error": %q}`, controller, err.Error())
-}
-
-// download gets a file as Talos's downloader does: by HTTP or HTTPS, after a HEAD whose result does not matter.
-// Compressed files and checksums in the URL are not modelled.
-func (s *Site) download(ctx context.Context, m manifestURL) ([]byte, error) {
-	u, err := url.Parse(m.url)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("error downloading '%s'", m.url)
-	case s.cfg.Fetch == nil:
-		return nil, fmt.Errorf("Get %q: dial tcp: lookup %s: no such host", m.url, u.Hostname()) //nolint:staticcheck // the words of net/http
-	case u.Query().Has("checksum"), u.Query().Has("archive"), slices.Contains([]string{".gz", ".bz2", ".xz", ".zst", ".zip", ".tgz", ".tar"}, path.Ext(u.Path)):
-		return nil, errors.New("the lab does not model checksums and archives of manifests")
-	}
-	do := func(method string) (*http.Response, error) {
-		req, err := http.NewRequestWithContext(ctx, method, m.url, nil)
-		if err != nil {
-			return nil, err
-		}
-		for k, v := range m.headers {
-			req.Header.Add(k, v)
-		}
-		return s.cfg.Fetch.Do(req)
-	}
-	if head, err := do(http.MethodHead); err == nil {
-		_ = head.Body.Close()
-	}
-	res, err := do(http.MethodGet)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusPartialContent {
-		return nil, fmt.Errorf("bad response code: %d", res.StatusCode)
-	}
-	return io.ReadAll(res.Body)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
 )
@@ -70,10 +71,10 @@ type KubeletConfig struct {
 	Node              string       // node name
 	Addresses         []netip.Addr // InternalIPs, the first is the primary one
 	IsControlPlane    bool
-	RegisterTaints    []Taint           // registerWithTaints of the kubelet's configuration, which Talos writes
+	RegisterTaints    []corev1.Taint    // registerWithTaints of the kubelet's configuration, which Talos writes
 	Labels            map[string]string // machine.nodeLabels and those that Talos sets
 	Annotations       map[string]string // machine.nodeAnnotations
-	Taints            []Taint           // machine.nodeTaints, and the control plane's taint unless workloads may be scheduled there
+	Taints            []corev1.Taint    // machine.nodeTaints, and the control plane's taint unless workloads may be scheduled there
 	Cores             int               // of the machine
 	MemoryMiB         int               // of the machine
 	EphemeralBytes    uint64            // of the file system that holds pods, logs and images
@@ -92,9 +93,6 @@ type KubeletConfig struct {
 	// NodeStatus receives what the Node object says whenever it has changed; nil if there is none.
 	NodeStatus func(*k8s.NodeStatusSpec)
 }
-
-// Taint is a taint of a node.
-type Taint struct{ Key, Value, Effect string }
 
 // Kubelet is a running kubelet.
 type Kubelet interface {

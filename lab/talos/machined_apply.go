@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-platform/slipway/lab/kube/authority"
 	"github.com/slipway-platform/slipway/lab/talos/accept"
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
@@ -126,7 +127,7 @@ func (b *boot) activate(cfg config.Provider) {
 	}
 	b.restartExtensions(former, cfg)
 	b.followCRI(former, cfg)
-	if !sameManifests(former, cfg) {
+	if !kubernetes.SameManifests(former, cfg) {
 		b.applyManifests()
 	}
 	b.site.change.Notify()
@@ -134,7 +135,7 @@ func (b *boot) activate(cfg config.Provider) {
 
 // kubeletInputs are the parts of the configuration that a kubelet depends on.
 func kubeletInputs(cfg config.Provider) []any {
-	labels, annotations, taints := nodeMetadata(cfg, nil, "")
+	labels, annotations, taints := kubernetes.NodeMetadata(cfg, nil, "")
 	return []any{labels, annotations, taints, cfg.RawV1Alpha1().MachineConfig.MachineKubelet, authority.Accepted(cfg.Cluster())}
 }
 

@@ -38,12 +38,12 @@ func (b *boot) containers() []container {
 	var all []container
 	for _, name := range slices.Sorted(maps.Keys(b.static)) {
 		pod := b.static[name]
-		if _, _, enabled := componentOf(pod.cfg, name); !enabled || !pod.made {
+		if !pod.Enabled || !pod.made {
 			continue
 		}
 		sum := sha256.Sum256([]byte(name + pod.spec + b.id))
 		one := container{
-			pod: "kube-system/" + name + "-" + b.hostname, name: name, id: hex.EncodeToString(sum[:]), image: pod.image,
+			pod: "kube-system/" + name + "-" + b.hostname, name: name, id: hex.EncodeToString(sum[:]), image: pod.Image,
 			state: "CONTAINER_EXITED", cfg: pod.cfg,
 		}
 		if pod.up {

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-platform/slipway/lab/fault"
@@ -165,7 +166,7 @@ func TestServices_KubeletIsUnhealthyUntilTheClusterIsBootstrapped(t *testing.T) 
 	k, runs := w.kube.kubelet(node(11))
 	require.True(t, runs)
 	require.Equal(t, "v1.35.8", k.KubernetesVersion)
-	require.Equal(t, []talos.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}, k.Taints)
+	require.Equal(t, []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}, k.Taints)
 	require.Contains(t, k.Labels, "node-role.kubernetes.io/control-plane")
 }
 

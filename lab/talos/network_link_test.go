@@ -10,6 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/lab/talos"
 )
@@ -125,8 +126,8 @@ func TestKubelet_GetsWhatTheMachineConfigurationSays(t *testing.T) {
 	require.Less(t, k.EphemeralBytes, disk-2<<30, "the boot partition, META and STATE are on the same disk")
 	require.Greater(t, k.EphemeralBytes, disk-5<<29)
 	require.Equal(t, "pve1", k.Labels["topology.kubernetes.io/zone"])
-	require.Contains(t, k.Taints, talos.Taint{Key: "dedicated", Value: "db", Effect: "NoSchedule"})
-	require.Equal(t, []talos.Taint{
+	require.Contains(t, k.Taints, corev1.Taint{Key: "dedicated", Value: "db", Effect: "NoSchedule"})
+	require.Equal(t, []corev1.Taint{
 		{Key: "example.com/gpu", Effect: "NoExecute"}, {Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"},
 	}, k.RegisterTaints)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 	"github.com/slipway-platform/slipway/lab/talos/service"
 )
 
@@ -64,12 +65,12 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 		if problem = err; err == nil && len(ips) == 0 {
 			problem = errors.New("no suitable node IP found, please make sure .machine.kubelet.nodeIP filters and pod/service subnets are set up correctly")
 		}
-		labels, annotations, taints := nodeMetadata(b.config, b.extensions, b.schematic)
+		labels, annotations, taints := kubernetes.NodeMetadata(b.config, b.extensions, b.schematic)
 		kc = KubeletConfig{
 			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
-			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
+			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: kubernetes.MaxPods(b.config), ExtraArgs: kubernetes.KubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
-			RegisterTaints: registerTaints(b.config), Disks: b.m.disks.Links,
+			RegisterTaints: kubernetes.RegisterTaints(b.config), Disks: b.m.disks.Links,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: image.Tag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID, Images: b.inst.images, StaticPods: b.staticPods,
 			Log: func(line string) { b.Write("kubelet", line) }, NodeStatus: b.publishNodeStatus,

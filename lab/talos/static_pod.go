@@ -2,32 +2,25 @@ package talos
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
-	"gopkg.in/yaml.v3"
 
-	"github.com/slipway-platform/slipway/lab/kube/authority"
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 )
-
-// components are the static pods of a control plane.
-var components = []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID}
 
 // staticPod is a component of the control plane as the kubelet of a node runs it. Guarded by site.mu.
 type staticPod struct {
-	image string
-	spec  string          // what its pod is made from: another spec is another pod
-	cfg   config.Provider // the configuration that it runs with
-	made  bool            // its container was made
-	up    bool            // its program runs
+	kubernetes.Component
+
+	spec string
+	cfg  config.Provider // the configuration that it runs with
+	made bool            // its container was made
+	up   bool            // its program runs
 }
 
 // StaticPod is a component of the control plane on a node, for its kubelet.
@@ -40,52 +33,13 @@ type StaticPod struct {
 	Runs        bool // its program runs
 }
 
-// secretsVersion stands for Talos's number for the files of the static pods, which it counts up when they change. The lab has a checksum of
-// the CAs that they are made from.
-func secretsVersion(cfg config.Provider) string { return authority.Checksum(cfg.Cluster()) }
-
-// numbered returns the annotations of a component's pod. Talos counts up the number of the arguments when they change; the lab has a
-// checksum of what the pod is made from.
-func numbered(cfg config.Provider, name string) map[string]string {
-	_, spec, _ := componentOf(cfg, name)
-	sum := sha256.Sum256([]byte(spec))
-	return map[string]string{
-		constants.AnnotationStaticPodSecretsVersion: secretsVersion(cfg), constants.AnnotationStaticPodConfigVersion: hex.EncodeToString(sum[:4]),
-	}
-}
-
-// componentOf returns a component's image, and what its static pod is made from; ok is false if the component is disabled. Names of the
-// API server's certificate are no part of the pod.
-func componentOf(cfg config.Provider, name string) (image, spec string, ok bool) {
-	cluster, raw := cfg.Cluster(), cfg.RawV1Alpha1().ClusterConfig
-	var source any
-	switch name {
-	case k8s.APIServerID:
-		image, ok = cluster.APIServer().Image(), true
-		if raw.APIServerConfig != nil {
-			c := *raw.APIServerConfig
-			c.CertSANs = nil
-			source = c
-		}
-	case k8s.ControllerManagerID:
-		image, ok = cluster.ControllerManager().Image(), !cfg.Machine().Controlplane().ControllerManager().Disabled()
-		source = raw.ControllerManagerConfig
-	case k8s.SchedulerID:
-		image, ok = cluster.Scheduler().Image(), !cfg.Machine().Controlplane().Scheduler().Disabled()
-		source = raw.SchedulerConfig
-	}
-	text, err := yaml.Marshal(source)
-	return image, fmt.Sprintf("%s %s %t %s%v", image, secretsVersion(cfg), ok, text, err), ok
-}
-
 // keepStaticPod runs a component of this control plane as the active configuration says. A change of the pod ends the running one, and the
 // next one begins when its image is there.
 func (b *boot) keepStaticPod(name string) {
 	for b.ctx.Err() == nil {
 		err := b.site.waitUntil(b.ctx, func() bool {
-			_, spec, _ := componentOf(b.config, name)
 			now := b.static[name]
-			return b.planeLocked() != nil && b.kubeletWanted() && (now == nil || !now.up || now.spec != spec)
+			return b.planeLocked() != nil && b.kubeletWanted() && (now == nil || !now.up || now.spec != kubernetes.ComponentOf(b.config, name).Spec())
 		})
 		if err != nil {
 			return
@@ -119,18 +73,19 @@ func (b *boot) restartStaticPod(name string) error {
 	}
 	b.site.mu.Lock()
 	cfg, plane := b.config, b.planeLocked()
-	image, spec, enabled := componentOf(cfg, name)
-	b.static[name] = &staticPod{image: image, spec: spec, cfg: cfg}
+	c := kubernetes.ComponentOf(cfg, name)
+	spec := c.Spec()
+	b.static[name] = &staticPod{Component: c, spec: spec, cfg: cfg}
 	b.site.mu.Unlock()
 	if plane == nil {
 		return errSuperseded
 	}
 	b.staticPodsChanged()
-	if !enabled {
+	if !c.Enabled {
 		b.setStaticPod(name, spec, true)
 		return nil
 	}
-	if err := b.pullFor(name, spec, image); err != nil {
+	if err := b.pullFor(name, spec, c.Image); err != nil {
 		return err
 	}
 	if err := sleep(b.ctx, b.site.cfg.Latency.PodStart); err != nil {
@@ -155,8 +110,7 @@ func (b *boot) superseding(name, spec string) (context.Context, context.CancelFu
 	ctx, cancel := context.WithCancel(b.ctx)
 	b.wg.Go(func() {
 		_ = b.site.waitUntil(ctx, func() bool {
-			_, wanted, _ := componentOf(b.config, name)
-			return wanted != spec || b.planeLocked() == nil
+			return kubernetes.ComponentOf(b.config, name).Spec() != spec || b.planeLocked() == nil
 		})
 		cancel()
 	})
@@ -208,9 +162,8 @@ func (b *boot) staticPods() []StaticPod {
 	defer b.site.mu.Unlock()
 	var out []StaticPod
 	for _, name := range slices.Sorted(maps.Keys(b.static)) {
-		pod := b.static[name]
-		if _, _, enabled := componentOf(pod.cfg, name); enabled {
-			out = append(out, StaticPod{Name: name, Image: pod.image, Hash: pod.spec, Annotations: numbered(pod.cfg, name), Runs: pod.up})
+		if pod := b.static[name]; pod.Enabled {
+			out = append(out, StaticPod{Name: name, Image: pod.Image, Hash: pod.spec, Annotations: pod.Annotations(), Runs: pod.up})
 		}
 	}
 	return out
@@ -219,10 +172,7 @@ func (b *boot) staticPods() []StaticPod {
 // runs returns the configuration that a component runs with on this node, nil if it does not run. The caller holds the site's mutex.
 func (b *boot) runs(name string) config.Provider {
 	pod := b.static[name]
-	if pod == nil || !pod.up {
-		return nil
-	}
-	if _, _, enabled := componentOf(pod.cfg, name); !enabled {
+	if pod == nil || !pod.up || !pod.Enabled {
 		return nil
 	}
 	return pod.cfg

@@ -109,7 +109,7 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	}
 	return c.kubelets.Run(ctx, kubelet.NodeOptions{
 		Name: o.Node, Addresses: o.Addresses, AcceptedCAs: authority.Accepted(o.Config.Cluster()), ControlPlane: o.IsControlPlane,
-		RegisterTaints: taints(o.RegisterTaints), Labels: o.Labels, Annotations: o.Annotations, Taints: taints(o.Taints),
+		RegisterTaints: o.RegisterTaints, Labels: o.Labels, Annotations: o.Annotations, Taints: o.Taints,
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
 		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), AsksForCertificate: asksForCertificate(o),
 		Disks: o.Disks, Log: o.Log, TalosLog: o.TalosLog, Images: o.Images, StaticPods: statics,
@@ -139,14 +139,6 @@ func nodeStatus(n *corev1.Node) *k8s.NodeStatusSpec {
 		}
 	}
 	return status
-}
-
-func taints(of []talos.Taint) []corev1.Taint {
-	var list []corev1.Taint
-	for _, t := range of {
-		list = append(list, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
-	}
-	return list
 }
 
 // maxPods is the largest number of pods of the kubelet; a flag overrides its configuration file.

@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
@@ -79,9 +80,9 @@ func NeedsReboot(current, next config.Provider) error {
 func kubernetesError(version string, cfg config.Provider) error {
 	images := [][2]string{{"kubelet", cfg.Machine().Kubelet().Image()}}
 	if cfg.Machine().Type().IsControlPlane() {
-		cluster := cfg.Cluster()
-		images = append(images, [2]string{"kube-apiserver", cluster.APIServer().Image()},
-			[2]string{"kube-controller-manager", cluster.ControllerManager().Image()}, [2]string{"kube-scheduler", cluster.Scheduler().Image()})
+		for _, c := range kubernetes.Components(cfg) {
+			images = append(images, [2]string{c.Name, c.Image})
+		}
 	}
 	var errs []error
 	for _, image := range images {
