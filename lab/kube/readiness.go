@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // waitReady waits until the API server's /readyz answers ok, or ctx ends.
@@ -17,17 +19,13 @@ func waitReady(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		body, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 		if err == nil && string(body) == "ok" {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.Pause(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
-		case <-tick.C:
 		}
 	}
 }

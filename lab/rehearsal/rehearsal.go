@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/control"
 	"github.com/slipway-platform/slipway/lab/session"
 	"github.com/slipway-platform/slipway/lab/stackfile"
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Run rehearses in a lab that was just started, and reports to out. It returns the first error, and leaves the lab in
@@ -155,8 +156,6 @@ const goneWithin = 15 * time.Second
 func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, goneWithin)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		status, err := s.Control.Status(ctx)
 		if err != nil {
@@ -168,9 +167,7 @@ func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
 				float64(status.PeakMemory)/(1<<30))
 			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !wait.Pause(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("rehearsal: left behind after destroy: %s", strings.Join(left, ", "))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/control"
 	"github.com/slipway-platform/slipway/lab/home"
 	"github.com/slipway-platform/slipway/lab/namespace"
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // Session is a running lab.
@@ -164,15 +165,9 @@ func (s *Session) wait(ctx context.Context) {
 		}
 		return
 	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	for {
-		if running, err := s.Home.Running(); err == nil && !running {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		running, err := s.Home.Running()
+		if err == nil && !running || !wait.Pause(ctx, 50*time.Millisecond) {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package talos
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
 
 	"google.golang.org/grpc/codes"
@@ -35,6 +36,15 @@ func (m *guest) fault(kind fault.Kind) (fault.Fault, bool) {
 // faultLocked is fault for callers that hold the site's mutex.
 func (m *guest) faultLocked(kind fault.Kind) (fault.Fault, bool) {
 	return m.site.cfg.Faults.Active(kind, m.hw.Name, m.nodeName())
+}
+
+// faultError is the error of a fault for the machine: its detail, or a text; nil if the fault is off.
+func (m *guest) faultError(kind fault.Kind, text string) error {
+	f, on := m.fault(kind)
+	if !on {
+		return nil
+	}
+	return errors.New(cmp.Or(f.Detail, text))
 }
 
 // neverBootsReason is the reason that the status of a machine shows under the fault vm-never-boots.
@@ -78,11 +88,7 @@ func (b *boot) hangs() bool {
 
 // installError is the error that the fault install-fails ends an installation with; nil if the fault is off.
 func (b *boot) installError() error {
-	f, on := b.m.fault(fault.InstallFails)
-	if !on {
-		return nil
-	}
-	return faultError(cmp.Or(f.Detail, "error running phase 2 in install sequence: task 1/1: failed, task \"upgrade\" failed: exit code 1"))
+	return b.m.faultError(fault.InstallFails, "error running phase 2 in install sequence: task 1/1: failed, task \"upgrade\" failed: exit code 1")
 }
 
 // stuckImage is the image that the machine boots in maintenance mode under the fault stuck-maintenance: the image in its drive, or the
@@ -108,34 +114,24 @@ func (b *boot) awaitUnstuck() {
 
 // rebootLoopError is the error that the fault reboot-loop ends each boot with; nil if the fault is off.
 func (b *boot) rebootLoopError() error {
-	f, on := b.m.fault(fault.RebootLoop)
-	if !on {
-		return nil
-	}
-	return faultError(cmp.Or(f.Detail,
-		"error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning"))
+	return b.m.faultError(fault.RebootLoop, "error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning")
 }
 
 // upgradeError is the error that the fault upgrade-fails ends the boot of a new version with; nil if the fault is off, or the version has
 // run before.
 func (b *boot) upgradeError() error {
-	f, on := b.m.fault(fault.UpgradeFails)
 	b.site.mu.Lock()
 	ran := b.inst.ran
 	b.site.mu.Unlock()
-	if !on || ran {
+	if ran {
 		return nil
 	}
-	return faultError(cmp.Or(f.Detail, "error running phase 4 in boot sequence: task 1/1: failed, failed to start dbus: exit status 1"))
+	return b.m.faultError(fault.UpgradeFails, "error running phase 4 in boot sequence: task 1/1: failed, failed to start dbus: exit status 1")
 }
 
 // applyError is the error that the fault apply-refused answers a configuration with; nil if the fault is off.
 func (b *boot) applyError() error {
-	f, on := b.m.fault(fault.ApplyRefused)
-	if !on {
-		return nil
-	}
-	return faultError(cmp.Or(f.Detail, "1 error occurred:\n\t* the machine configuration is refused by this node\n\n"))
+	return b.m.faultError(fault.ApplyRefused, "1 error occurred:\n\t* the machine configuration is refused by this node\n\n")
 }
 
 // loseBootstrapReply closes the API's connections under the fault bootstrap-reply-lost, so that the client gets no reply
@@ -200,8 +196,3 @@ func (b *boot) imagePullError(image string) error {
 	return status.Errorf(codes.NotFound, "error pulling image: failed to pull image %q: failed to resolve reference %q: %s: not found",
 		image, image, image)
 }
-
-// faultError is an error with a given text.
-type faultError string
-
-func (e faultError) Error() string { return string(e) }

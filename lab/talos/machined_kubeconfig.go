@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
@@ -28,16 +29,10 @@ func (s *machinedServer) Kubeconfig(_ *emptypb.Empty, out machine.MachineService
 	var buf bytes.Buffer
 	zip := gzip.NewWriter(&buf)
 	archive := tar.NewWriter(zip)
-	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "kubeconfig", Size: int64(len(content)), ModTime: time.Now(), Mode: 0o600}); err != nil {
-		return err
-	}
-	if _, err := archive.Write(content); err != nil {
-		return err
-	}
-	if err := archive.Close(); err != nil {
-		return err
-	}
-	if err := zip.Close(); err != nil {
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: "kubeconfig", Size: int64(len(content)), ModTime: time.Now(), Mode: 0o600}
+	err = archive.WriteHeader(header)
+	_, writeErr := archive.Write(content)
+	if err := errors.Join(err, writeErr, archive.Close(), zip.Close()); err != nil {
 		return err
 	}
 	return out.Send(&common.Data{Bytes: buf.Bytes()})

@@ -25,11 +25,6 @@ const (
 // drive, which a configured node keeps unless it ignores the link. A device that does not match the card is ignored.
 func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 	var out []netip.Prefix
-	add := func(p netip.Prefix) {
-		if !slices.Contains(out, p) {
-			out = append(out, p)
-		}
-	}
 	ignored := false
 	for _, d := range cfg.Machine().Network().Devices() {
 		if !b.matchesLink(d.Interface(), selectedMAC(d)) {
@@ -39,7 +34,7 @@ func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 		ignored = ignored || d.Ignore()
 		for _, a := range d.Addresses() {
 			if p, err := parsePrefix(a); err == nil {
-				add(p)
+				out = union(out, p)
 			} else {
 				b.Printk("[talos] address %q of the machine configuration: %v", a, err)
 			}
@@ -48,14 +43,12 @@ func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 	for _, link := range cfg.NetworkCommonLinkConfigs() {
 		if b.matchesLink(link.Name(), "") {
 			for _, a := range link.Addresses() {
-				add(a.Address())
+				out = union(out, a.Address())
 			}
 		}
 	}
 	if !ignored {
-		for _, p := range b.cloudInit() {
-			add(p)
-		}
+		out = union(out, b.cloudInit()...)
 	}
 	return out
 }
@@ -122,7 +115,7 @@ func (b *boot) publishAddresses() {
 	b.site.mu.Lock()
 	routed, algorithm := b.routed(), b.sortAlgorithm()
 	former := b.accumulated
-	b.accumulated = sortAddresses(union(former, routed), algorithm)
+	b.accumulated = sortAddresses(union(slices.Clone(former), routed...), algorithm)
 	accumulated := slices.Clone(b.accumulated)
 	var own netip.Prefix
 	if len(b.addresses) > 0 {
@@ -186,15 +179,14 @@ func sortAddresses(addresses []netip.Prefix, algorithm nethelpers.AddressSortAlg
 	return addresses
 }
 
-// union are the elements of both lists, each once.
-func union(a, b []netip.Prefix) []netip.Prefix {
-	out := slices.Clone(a)
-	for _, p := range b {
-		if !slices.Contains(out, p) {
-			out = append(out, p)
+// union adds those of more that are not in a list.
+func union(list []netip.Prefix, more ...netip.Prefix) []netip.Prefix {
+	for _, p := range more {
+		if !slices.Contains(list, p) {
+			list = append(list, p)
 		}
 	}
-	return out
+	return list
 }
 
 func familyOf(a netip.Addr) nethelpers.Family {

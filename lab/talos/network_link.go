@@ -105,10 +105,3 @@ func (b *boot) nameservers(cfg config.Provider) []netip.Addr {
 	}
 	return nil
 }
-
-func unspecified(a netip.Addr) netip.Addr {
-	if a.Is4() {
-		return netip.IPv4Unspecified()
-	}
-	return netip.IPv6Unspecified()
-}

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -19,10 +20,17 @@ func nodeIPs(cfg config.Provider, addresses []netip.Addr) ([]netip.Addr, error) 
 			if err != nil {
 				return nil, err
 			}
-			subnets = append(subnets, netip.PrefixFrom(unspecified(p.Addr()), 0).String())
+			subnets = append(subnets, netip.PrefixFrom(p.Addr(), 0).Masked().String()) // every address of its family
 		}
 	}
-	return firstOfEachFamily(addresses, subnets)
+	matching, err := siderolabsnet.FilterIPs(addresses, subnets)
+	var out []netip.Addr
+	for _, a := range matching {
+		if !slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Is4() }) {
+			out = append(out, a)
+		}
+	}
+	return out, err
 }
 
 // etcdAddresses are the addresses that etcd of a node advertises.
@@ -34,30 +42,8 @@ func etcdAddresses(cfg config.Provider, addresses []netip.Addr) ([]netip.Addr, e
 	return siderolabsnet.FilterIPs(addresses, subnets)
 }
 
-func firstOfEachFamily(addresses []netip.Addr, subnets []string) ([]netip.Addr, error) {
-	matching, err := siderolabsnet.FilterIPs(addresses, subnets)
-	if err != nil {
-		return nil, err
-	}
-	var out []netip.Addr
-	for _, a := range matching {
-		if !slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Is4() }) {
-			out = append(out, a)
-		}
-	}
-	return out, nil
-}
-
 // ipv4First sorts addresses in the order in which Talos lists them.
 func ipv4First(prefixes []netip.Prefix) []netip.Prefix {
-	slices.SortStableFunc(prefixes, func(a, b netip.Prefix) int {
-		switch {
-		case a.Addr().Is4() && b.Addr().Is6():
-			return -1
-		case a.Addr().Is6() && b.Addr().Is4():
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(prefixes, func(a, b netip.Prefix) int { return cmp.Compare(a.Addr().BitLen(), b.Addr().BitLen()) })
 	return prefixes
 }

@@ -42,7 +42,7 @@ func (b *boot) followServices() {
 		b.site.mu.Unlock()
 		switch {
 		case stage == StageStopping:
-		case stage == StageBooting && len(b.services.NotUp()) == 0:
+		case stage == StageBooting && b.services.AllUp():
 			b.Printk("[talos] boot sequence: done")
 			b.Events.Sequence("boot", "", machine.SequenceEvent_STOP)
 			b.setStage(StageRunning)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/slipway-platform/slipway/lab/wait"
 )
 
 // memory measures the memory of all processes in the lab's pid namespace. Shared pages are counted once.
@@ -18,9 +20,7 @@ type memory struct {
 
 // sample measures until ctx ends. It can miss a peak that is shorter than the period.
 func (m *memory) sample(ctx context.Context) {
-	tick := time.NewTicker(2 * time.Second)
-	defer tick.Stop()
-	for {
+	for more := true; more; more = wait.Pause(ctx, 2*time.Second) {
 		total := int64(0)
 		paths, _ := filepath.Glob("/proc/[0-9]*/smaps_rollup") // the pattern is valid
 		for _, path := range paths {
@@ -29,11 +29,6 @@ func (m *memory) sample(ctx context.Context) {
 		m.mu.Lock()
 		m.now, m.peak = total, max(m.peak, total)
 		m.mu.Unlock()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

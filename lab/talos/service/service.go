@@ -109,33 +109,25 @@ func (s *Manager) find(id string) (*service, error) {
 }
 
 // SetWanted starts or stops a service.
-func (s *Manager) SetWanted(id string, wanted bool) error {
+func (s *Manager) SetWanted(id string, wanted bool) error { return s.order(id, wanted, !wanted) }
+
+// Restart ends the current run; the next one begins by itself. It does nothing if the node does not have the service.
+func (s *Manager) Restart(id string) { _ = s.order(id, true, true) }
+
+// order says whether a service is to run, and whether its current run ends.
+func (s *Manager) order(id string, wanted, end bool) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	svc, err := s.find(id)
 	if err != nil {
-		s.mu.Unlock()
 		return err
 	}
 	svc.wanted = wanted
-	if cancel := svc.cancel; !wanted && cancel != nil {
-		cancel()
+	if end && svc.cancel != nil {
+		svc.cancel()
 	}
-	s.mu.Unlock()
 	s.Notify()
 	return nil
-}
-
-// Restart ends the current run; the next one begins by itself.
-func (s *Manager) Restart(id string) {
-	s.mu.Lock()
-	if svc := s.all[id]; svc != nil {
-		svc.wanted = true
-		if svc.cancel != nil {
-			svc.cancel()
-		}
-	}
-	s.mu.Unlock()
-	s.Notify()
 }
 
 // StopAll stops every service except machined and apid, which serve the API until the end.
@@ -150,17 +142,16 @@ func (s *Manager) StopAll() {
 	}
 }
 
-// NotUp returns the services that are not up.
-func (s *Manager) NotUp() []string {
+// AllUp tells whether every service is up.
+func (s *Manager) AllUp() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
-	for _, id := range slices.Sorted(maps.Keys(s.all)) {
-		if !s.all[id].up() {
-			out = append(out, id)
+	for _, svc := range s.all {
+		if !svc.up() {
+			return false
 		}
 	}
-	return out
+	return true
 }
 
 // Problems are, in Talos's words, the services that run and are known to be unhealthy, and the required ones that do not run.
@@ -215,46 +206,29 @@ func (s *Manager) Status() []Status {
 	return out
 }
 
-// StartByAPI starts a service, if Talos allows that. A running one stays.
-func (s *Manager) StartByAPI(id string) error {
-	running, err := s.checkOperation(id, "start", func(sp Spec) bool { return sp.CanStart })
-	switch {
-	case running:
-		return nil
-	case err != nil:
-		return err
-	}
-	return s.SetWanted(id, true)
-}
+// Operations of a client.
+const (
+	OpStart   = "start"
+	OpStop    = "stop"
+	OpRestart = "restart"
+)
 
-// StopByAPI stops a service, if Talos allows that.
-func (s *Manager) StopByAPI(id string) error {
-	if running, err := s.checkOperation(id, "stop", func(sp Spec) bool { return sp.CanStop }); running && err != nil {
-		return err
-	}
-	return s.SetWanted(id, false)
-}
-
-// RestartByAPI restarts a service, if Talos allows that.
-func (s *Manager) RestartByAPI(id string) error {
-	if _, err := s.checkOperation(id, "restart", func(sp Spec) bool { return sp.CanRestart }); err != nil {
-		return err
-	}
-	s.Restart(id)
-	return nil
-}
-
-// checkOperation tells whether a service runs, and returns an error if Talos does not allow an operation on it.
-func (s *Manager) checkOperation(id, operation string, may func(Spec) bool) (running bool, err error) {
+// Operate does what a client asks for, if Talos allows that. A service that runs is not started, and one that does not run may be stopped.
+func (s *Manager) Operate(id, operation string) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	svc, err := s.find(id)
 	if err != nil {
-		return false, err
+		s.mu.Unlock()
+		return err
 	}
-	running = svc.cancel != nil
-	if !may(svc.spec) {
-		return running, fmt.Errorf("service %q doesn't support %s operation via API", id, operation)
+	running := svc.cancel != nil
+	s.mu.Unlock()
+	allowed := map[string]bool{OpStart: svc.spec.CanStart, OpStop: svc.spec.CanStop || !running, OpRestart: svc.spec.CanRestart}
+	switch {
+	case operation == OpStart && running:
+		return nil
+	case !allowed[operation]:
+		return fmt.Errorf("service %q doesn't support %s operation via API", id, operation)
 	}
-	return running, nil
+	return s.order(id, operation != OpStop, operation != OpStart)
 }

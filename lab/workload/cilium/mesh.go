@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/lab/kube/process"
+	"github.com/slipway-platform/slipway/lab/wait"
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
@@ -66,16 +67,9 @@ type mesh struct {
 func (a *agent) followPeers(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	tick := time.NewTicker(meshInterval)
-	defer tick.Stop()
-	for {
+	for more := true; more; more = wait.Pause(ctx, meshInterval) {
 		files := a.shared.mesh.read(ctx, a.Container)
 		a.mesh.adjust(ctx, a, files, &running)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 
