@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/netip"
@@ -52,6 +53,14 @@ func (b *boot) listen(addresses []netip.Addr) ([]net.Listener, error) {
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// dialAPI connects to the node's own API, once apid runs.
+func (b *boot) dialAPI(ctx context.Context) (net.Conn, error) {
+	b.site.mu.Lock()
+	socket := b.apiSocket
+	b.site.mu.Unlock()
+	return socket.DialContext(ctx)
 }
 
 // onEnd runs f when the boot ends. teardown waits for it.

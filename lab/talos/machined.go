@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/slipway-platform/slipway/lab/talos/health"
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
 	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
@@ -55,7 +56,7 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 		machine.RegisterLifecycleServiceServer(server, &lifecycleServer{b: b})
 	}
 	storage.RegisterStorageServiceServer(server, b.devices)
-	clusterapi.RegisterClusterServiceServer(server, &clusterServer{b: b})
+	clusterapi.RegisterClusterServiceServer(server, &health.Server{Resources: b.res, Journal: &b.Journal, Dial: b.dialAPI})
 	timeapi.RegisterTimeServiceServer(server, &timeServer{b: b})
 	cosiv1alpha1.RegisterStateServer(server, b.res.Server())
 	conn, err := grpc.NewClient("passthrough:///machined",

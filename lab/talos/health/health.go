@@ -1,4 +1,6 @@
-package talos
+// Package health checks the health of a Talos cluster from one of its nodes, which `talosctl health` asks for. The checks are Talos's own
+// code: they ask the APIs of all nodes, and the Kubernetes API.
+package health
 
 import (
 	"context"
@@ -24,21 +26,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-platform/slipway/lab/talos/cosi"
+	"github.com/slipway-platform/slipway/lab/talos/journal"
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
 )
 
-// clusterServer checks the cluster's health from this node, which `talosctl health` asks for. The checks are Talos's own
-// code: they ask the APIs of all nodes, and the Kubernetes API.
-type clusterServer struct {
+// Server is the cluster API of a node.
+type Server struct {
 	clusterapi.UnimplementedClusterServiceServer
 
-	b *boot
+	Resources *cosi.Resources                             // with the members that discovery has found
+	Journal   *journal.Journal                            // of the node
+	Dial      func(ctx context.Context) (net.Conn, error) // connects to the node's own apid
 }
 
 // HealthCheck runs Talos's checks one after the other, and sends their state whenever it changes. The first check that does
 // not hold within its own or the request's time ends the call with an error.
-func (s *clusterServer) HealthCheck(in *clusterapi.HealthCheckRequest, out clusterapi.ClusterService_HealthCheckServer) error {
-	talos := &localClient{b: s.b}
+func (s *Server) HealthCheck(in *clusterapi.HealthCheckRequest, out clusterapi.ClusterService_HealthCheckServer) error {
+	talos := &localClient{dial: s.Dial}
 	defer talos.Close() //nolint:errcheck // an in-memory connection
 	kubernetes := &taloscluster.KubernetesClient{ClientProvider: talos, ForceEndpoint: in.GetClusterInfo().GetForceEndpoint()}
 	defer kubernetes.K8sClose() //nolint:errcheck // nothing was written
@@ -66,7 +71,7 @@ func (s *clusterServer) HealthCheck(in *clusterapi.HealthCheckRequest, out clust
 }
 
 // nodes are the nodes to check: the request's, otherwise discovery's, otherwise Kubernetes'.
-func (s *clusterServer) nodes(
+func (s *Server) nodes(
 	ctx context.Context, asked *clusterapi.ClusterInfo, kubernetes *taloscluster.KubernetesClient,
 ) (taloscluster.Info, error) {
 	if len(asked.GetControlPlaneNodes()) > 0 || len(asked.GetWorkerNodes()) > 0 {
@@ -77,9 +82,9 @@ func (s *clusterServer) nodes(
 		workers, err := taloscluster.IPsToNodeInfos(asked.GetWorkerNodes())
 		return nodesByType{configmachine.TypeControlPlane: controlPlanes, configmachine.TypeWorker: workers}, err
 	}
-	members, err := safe.StateListAll[*clusterres.Member](ctx, s.b.res.State())
+	members, err := safe.StateListAll[*clusterres.Member](ctx, s.Resources.State())
 	if err != nil {
-		s.b.Printk("discovery service returned error: %v", err)
+		s.Journal.Printk("discovery service returned error: %v", err)
 	} else if members.Len() > 0 {
 		return check.NewDiscoveredClusterInfo(slices.Collect(members.All()))
 	}
@@ -154,7 +159,7 @@ func (r *healthReporter) Update(condition conditions.Condition) {
 
 // localClient is a client of the node's own apid. The zero connection is opened by the first call.
 type localClient struct {
-	b      *boot
+	dial   func(ctx context.Context) (net.Conn, error)
 	client *client.Client
 }
 
@@ -166,13 +171,10 @@ func (c *localClient) Client(endpoints ...string) (*client.Client, error) {
 	if c.client != nil {
 		return c.client, nil
 	}
-	c.b.site.mu.Lock()
-	socket := c.b.apiSocket
-	c.b.site.mu.Unlock()
 	var err error
 	c.client, err = client.New(context.Background(), client.WithUnixSocket(constants.APISocketPath), client.WithGRPCDialOptions(
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return socket.DialContext(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return c.dial(ctx) }),
 	))
 	return c.client, err
 }
