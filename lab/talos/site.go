@@ -3,6 +3,7 @@ package talos
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
@@ -140,6 +142,31 @@ func (s *Site) byTarget(target string, c *cluster) *boot {
 		if err == nil && b.hasAddress(addr) || err != nil && c != nil && b.cluster == c && b.hostname == target {
 			return b
 		}
+	}
+	return nil
+}
+
+// errOff ends a wait because the machine was powered off or rebooted.
+var errOff = errors.New("machine is off")
+
+// sleep waits for d, or returns an error when the context ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if !wait.Pause(ctx, d) {
+		return errOff
+	}
+	return nil
+}
+
+// waitUntil waits for a condition. It evaluates the condition with the site's mutex held, after each change in the
+// site.
+func (s *Site) waitUntil(ctx context.Context, ready func() bool) error {
+	locked := func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return ready()
+	}
+	if !s.change.Until(ctx, locked) {
+		return errOff
 	}
 	return nil
 }
