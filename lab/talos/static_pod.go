@@ -38,8 +38,8 @@ type StaticPod struct {
 func (b *boot) keepStaticPod(name string) {
 	for b.ctx.Err() == nil {
 		err := b.site.waitUntil(b.ctx, func() bool {
-			now := b.static[name]
-			return b.planeLocked() != nil && b.kubeletWanted() && (now == nil || !now.up || now.spec != kubernetes.ComponentOf(b.config, name).Spec())
+			now, spec := b.static[name], kubernetes.ComponentOf(b.config, name).Spec()
+			return b.planeLocked() != nil && b.kubeletWanted() && (now == nil || !now.up || now.spec != spec)
 		})
 		if err != nil {
 			return
@@ -82,7 +82,7 @@ func (b *boot) restartStaticPod(name string) error {
 	}
 	b.staticPodsChanged()
 	if !c.Enabled {
-		b.setStaticPod(name, spec, true)
+		b.runsNow(name, spec)
 		return nil
 	}
 	if err := b.pullFor(name, spec, c.Image); err != nil {
@@ -101,7 +101,7 @@ func (b *boot) restartStaticPod(name string) error {
 			return err
 		}
 	}
-	b.setStaticPod(name, spec, true)
+	b.runsNow(name, spec)
 	return nil
 }
 
@@ -134,11 +134,11 @@ func (b *boot) awaitAPIServer(name, spec string, plane ControlPlane, cfg config.
 	return plane.Prepare(ctx, cfg)
 }
 
-// setStaticPod records that the program of a pod runs, or does not.
-func (b *boot) setStaticPod(name, spec string, up bool) {
+// runsNow records that the program of a pod runs.
+func (b *boot) runsNow(name, spec string) {
 	b.site.mu.Lock()
 	if pod := b.static[name]; pod != nil && pod.spec == spec {
-		pod.up = up
+		pod.up = true
 	}
 	b.site.mu.Unlock()
 	b.staticPodsChanged()

@@ -51,8 +51,8 @@ func (m cloudMode) RequiresInstall() bool { return !m.installed }
 
 func (cloudMode) InContainer() bool { return false }
 
-// NeedsReboot is Talos's error if a change cannot be applied without a reboot. The rule is Talos's own: a change in machine: of a field that
-// is not listed here needs a reboot.
+// NeedsReboot is Talos's error if a change cannot be applied without a reboot. The rule is Talos's own: a change in machine: of a field
+// that is not listed here needs a reboot.
 func NeedsReboot(current, next config.Provider) error {
 	from, to := current.RawV1Alpha1(), next.RawV1Alpha1().DeepCopy()
 	to.ConfigDebug, to.ClusterConfig = from.ConfigDebug, from.ClusterConfig
@@ -66,8 +66,9 @@ func NeedsReboot(current, next config.Provider) error {
 		m.MachinePods, m.MachineSeccompProfiles = c.MachinePods, c.MachineSeccompProfiles
 		m.MachineNodeAnnotations, m.MachineNodeLabels, m.MachineNodeTaints = c.MachineNodeAnnotations, c.MachineNodeLabels, c.MachineNodeTaints
 		if f, g := m.MachineFeatures, c.MachineFeatures; f != nil && g != nil {
-			f.KubernetesTalosAPIAccessConfig, f.KubePrismSupport, f.HostDNSSupport = g.KubernetesTalosAPIAccessConfig, g.KubePrismSupport, g.HostDNSSupport
-			f.ImageCacheSupport, f.FeatureNodeAddressSortAlgorithm = g.ImageCacheSupport, g.FeatureNodeAddressSortAlgorithm
+			f.KubernetesTalosAPIAccessConfig, f.KubePrismSupport = g.KubernetesTalosAPIAccessConfig, g.KubePrismSupport
+			f.HostDNSSupport, f.ImageCacheSupport = g.HostDNSSupport, g.ImageCacheSupport
+			f.FeatureNodeAddressSortAlgorithm = g.FeatureNodeAddressSortAlgorithm
 		}
 	}
 	if reflect.DeepEqual(from, to) {

@@ -129,8 +129,8 @@ var systemMounts = map[string]block.MountSpec{
 	},
 }
 
-// systemPartitions are the partitions of the system disk as Talos's installer makes them: with UEFI, one to boot from, otherwise GRUB's. The
-// last one is EPHEMERAL.
+// systemPartitions are the partitions of the system disk as Talos's installer makes them: with UEFI, one to boot from, otherwise GRUB's.
+// The last one is EPHEMERAL.
 func systemPartitions(ephemeral uint64, uefi bool) []partition {
 	sizes := quirks.New("").PartitionSizes()
 	out := []partition{{label: constants.EFIPartitionLabel, size: sizes.UKIEFISize(), filesystem: block.FilesystemTypeVFAT}}

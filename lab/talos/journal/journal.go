@@ -1,5 +1,5 @@
-// Package journal holds what a Talos node writes while it runs: the log of the kernel, the logs of its services, and its events. It ends with
-// the boot.
+// Package journal holds what a Talos node writes while it runs: the log of the kernel, the logs of its services, and its events. It ends
+// with the boot.
 package journal
 
 import (

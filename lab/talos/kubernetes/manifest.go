@@ -63,7 +63,8 @@ func (m Manifest) Download(ctx context.Context, with *http.Client) ([]byte, erro
 		return nil, fmt.Errorf("error downloading '%s'", m.URL)
 	case with == nil:
 		return nil, fmt.Errorf("Get %q: dial tcp: lookup %s: no such host", m.URL, u.Hostname()) //nolint:staticcheck // the words of net/http
-	case u.Query().Has("checksum"), u.Query().Has("archive"), slices.Contains([]string{".gz", ".bz2", ".xz", ".zst", ".zip", ".tgz", ".tar"}, path.Ext(u.Path)):
+	case u.Query().Has("checksum"), u.Query().Has("archive"),
+		slices.Contains([]string{".gz", ".bz2", ".xz", ".zst", ".zip", ".tgz", ".tar"}, path.Ext(u.Path)):
 		return nil, errors.New("the lab does not model checksums and archives of manifests")
 	}
 	do := func(method string) (*http.Response, error) {

@@ -14,7 +14,9 @@ import (
 )
 
 // NodeMetadata returns the labels, annotations and taints that Talos sets on its Node.
-func NodeMetadata(cfg config.Provider, extensions []string, schematic string) (labels, annotations map[string]string, taints []corev1.Taint) {
+func NodeMetadata(
+	cfg config.Provider, extensions []string, schematic string,
+) (labels, annotations map[string]string, taints []corev1.Taint) {
 	labels, annotations = map[string]string{}, map[string]string{}
 	maps.Copy(labels, cfg.Machine().NodeLabels())
 	maps.Copy(annotations, cfg.Machine().NodeAnnotations())
@@ -60,7 +62,8 @@ func RegisterTaints(cfg config.Provider) []corev1.Taint {
 		}
 	}
 	known := slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == constants.LabelNodeRoleControlPlane })
-	if cfg.Machine().Type().IsControlPlane() && !cfg.Cluster().ScheduleOnControlPlanes() && !known && KubeletArgs(cfg)["register-with-taints"] == "" {
+	tainted := cfg.Machine().Type().IsControlPlane() && !cfg.Cluster().ScheduleOnControlPlanes()
+	if tainted && !known && KubeletArgs(cfg)["register-with-taints"] == "" {
 		taints = append(taints, corev1.Taint{Key: constants.LabelNodeRoleControlPlane, Effect: corev1.TaintEffectNoSchedule})
 	}
 	return taints
