@@ -17,7 +17,7 @@ import (
 type staticPod struct {
 	kubernetes.Component
 
-	spec string
+	spec string          // of the component, when its pod was made
 	cfg  config.Provider // the configuration that it runs with
 	made bool            // its container was made
 	up   bool            // its program runs
@@ -85,8 +85,9 @@ func (b *boot) restartStaticPod(name string) error {
 		b.runsNow(name, spec)
 		return nil
 	}
-	if err := b.pullFor(name, spec, c.Image); err != nil {
-		return err
+	pull := func(ctx context.Context) error { return b.pull(ctx, common.ContainerdNamespace_NS_CRI, c.Image) }
+	if b.whileWanted(name, spec, pull) != nil {
+		return errSuperseded
 	}
 	if err := sleep(b.ctx, b.site.cfg.Latency.PodStart); err != nil {
 		return err
@@ -97,7 +98,8 @@ func (b *boot) restartStaticPod(name string) error {
 	}
 	b.site.mu.Unlock()
 	if name == k8s.APIServerID {
-		if err := b.awaitAPIServer(name, spec, plane, cfg); err != nil {
+		prepare := func(ctx context.Context) error { return plane.Prepare(ctx, cfg) }
+		if err := b.whileWanted(name, spec, prepare); err != nil {
 			return err
 		}
 	}
@@ -105,33 +107,17 @@ func (b *boot) restartStaticPod(name string) error {
 	return nil
 }
 
-// superseding returns a context that ends when the component's pod gets another spec.
-func (b *boot) superseding(name, spec string) (context.Context, context.CancelFunc) {
+// whileWanted calls f with a context that ends when the component's pod gets another spec.
+func (b *boot) whileWanted(name, spec string, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
 	b.wg.Go(func() {
 		_ = b.site.waitUntil(ctx, func() bool {
 			return kubernetes.ComponentOf(b.config, name).Spec() != spec || b.planeLocked() == nil
 		})
 		cancel()
 	})
-	return ctx, cancel
-}
-
-// pullFor pulls the image of a component, until the configuration asks for another pod.
-func (b *boot) pullFor(name, spec, image string) error {
-	ctx, cancel := b.superseding(name, spec)
-	defer cancel()
-	if err := b.pull(ctx, common.ContainerdNamespace_NS_CRI, image); err != nil {
-		return errSuperseded
-	}
-	return nil
-}
-
-// awaitAPIServer waits until the API server of a configuration answers.
-func (b *boot) awaitAPIServer(name, spec string, plane ControlPlane, cfg config.Provider) error {
-	ctx, cancel := b.superseding(name, spec)
-	defer cancel()
-	return plane.Prepare(ctx, cfg)
+	return f(ctx)
 }
 
 // runsNow records that the program of a pod runs.
