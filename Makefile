@@ -111,7 +111,7 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 # One machine in QEMU without KVM: it takes two cores and 6 GiB of memory, and should run alone.
 .PHONY: real-talos
 real-talos: tools ## One machine that boots the real Talos in QEMU, up to a registered node, in a lab (about 20 minutes; needs QEMU)
-	$(LAB) tools talos-1.12 talos-1.12-next talos-1.12-broken
+	$(LAB) tools talos-1.12 talos-1.13 talos-1.13-next talos-1.13-broken
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRealTalos'
 
 .PHONY: previews

@@ -211,9 +211,9 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 var OnDemand = append([]Tool{
 	minor(kubernetesBefore), minor(kubernetesAfter),
 	talosSystem(machined(talosBefore), kubernetesBefore),
-	talosSystem(rebuilt(machined(talosBefore), "next", "1.12.7"), kubernetesBefore),
-	talosSystem(rebuilt(machined(talosBefore), "broken", "1.12.8", "patches/does-not-boot.patch"), kubernetesBefore),
-	talosSystem(machined(talosAfter), KubernetesVersion),
+	talosSystem(machined(talosAfter), kubernetesBefore),
+	talosSystem(rebuilt(machined(talosAfter), "next", "1.13.10"), kubernetesBefore),
+	talosSystem(rebuilt(machined(talosAfter), "broken", "1.13.11", "patches/does-not-boot.patch"), kubernetesBefore),
 }, argoCDTools...)
 
 const (

@@ -16,10 +16,11 @@ import (
 
 // The built Talos that the tests boot, and the versions in it.
 const (
-	realTalos      = "talos-1.12,talos-1.12-next,talos-1.12-broken"
+	realTalos      = "talos-1.12,talos-1.13,talos-1.13-next,talos-1.13-broken"
 	realVersion    = "v1.12.6"
-	realNext       = "v1.12.7"
-	realBroken     = "v1.12.8" // does not boot
+	realMinor      = "v1.13.9"
+	realNext       = "v1.13.10"
+	realBroken     = "v1.13.11" // does not boot
 	realKubernetes = "v1.35.8"
 )
 
@@ -215,23 +216,15 @@ var realChanges = []realChange{
 		require.NotEqual(l.t, before, l.bootID())
 		require.Contains(l.t, l.onNode(realNode, "logs", "etcd"), "--quota-backend-bytes=4294967296")
 	}},
-	{"another build of Talos", func(l *lab) {
-		l.declare("talos", map[string]any{"version": realNext})
-		before := l.bootID()
-		l.upTo("talos-upgrade", true)
-		require.NotEqual(l.t, before, l.bootID())
-		require.Contains(l.t, l.field("node/infra-cp-1", "{.status.nodeInfo.osImage}"), realNext)
-	}},
+	{"the next minor of Talos", upgradedReally(realMinor)},
 	{"a release that does not boot, before which Talos goes back", func(l *lab) {
 		l.declare("talos", map[string]any{"version": realBroken})
 		before := l.bootID()
-		l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs " + realNext +
+		l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs " + realMinor +
 			" again, not " + realBroken)
 		require.NotEqual(l.t, before, l.bootID())
-		l.declare("talos", map[string]any{"version": realNext})
-		l.upTo("talos-upgrade", true)
-		require.Empty(l.t, l.field("node/infra-cp-1", "{.spec.unschedulable}"))
 	}},
+	{"the release after it", upgradedReally(realNext)},
 	{"a new CA of Talos", func(l *lab) {
 		before := filepath.Join(l.t.TempDir(), "before")
 		config, err := os.ReadFile(filepath.Join(l.home(), "talosconfig"))
@@ -243,6 +236,18 @@ var realChanges = []realChange{
 		require.False(l.t, l.answers(before, realNode), "it takes the former talosconfig")
 		require.Contains(l.t, l.onNode(realNode, "version"), realNext)
 	}},
+}
+
+// upgradedReally declares a release of Talos, with which the machine comes back.
+func upgradedReally(version string) func(*lab) {
+	return func(l *lab) {
+		l.declare("talos", map[string]any{"version": version})
+		before := l.bootID()
+		l.upTo("talos-upgrade", true)
+		require.NotEqual(l.t, before, l.bootID())
+		require.Contains(l.t, l.field("node/infra-cp-1", "{.status.nodeInfo.osImage}"), version)
+		require.Empty(l.t, l.field("node/infra-cp-1", "{.spec.unschedulable}"))
+	}
 }
 
 // joinsAndGoes declares a worker, and then no more.
