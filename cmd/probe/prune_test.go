@@ -16,7 +16,7 @@ import (
 
 func TestPrune_IsDoneWhereThereIsNoFlux(t *testing.T) {
 	t.Parallel()
-	spec, err := probe.Encode(&prune.Spec{Cluster: "infra", Kubeconfig: fakecluster.NewKube(t).Config})
+	spec, err := probe.Encode(&prune.Spec{Target: probe.Target{Cluster: "infra", Kubeconfig: fakecluster.NewKube(t).Config}})
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitOpen, run(t.Context(), []string{"prune"}, strings.NewReader(spec), &stdout, &stderr), stderr.String())

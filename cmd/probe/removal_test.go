@@ -17,7 +17,7 @@ import (
 func TestArgoCDRemoval_IsDoneWhereThereIsNoArgoCD(t *testing.T) {
 	t.Parallel()
 	for _, cascade := range []bool{false, true} {
-		spec, err := probe.Encode(&removal.Spec{Cluster: "infra", Kubeconfig: fakecluster.NewKube(t).Config, Delete: cascade})
+		spec, err := probe.Encode(&removal.Spec{Target: probe.Target{Cluster: "infra", Kubeconfig: fakecluster.NewKube(t).Config}, Delete: cascade})
 		require.NoError(t, err)
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, exitOpen, run(t.Context(), []string{"argocd-removal"}, strings.NewReader(spec), &stdout, &stderr), stderr.String())

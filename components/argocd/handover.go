@@ -152,7 +152,7 @@ func newRemoval(
 ) (pulumi.Resource, error) {
 	spec := args.Spec(func(kubeconfig string) probe.Spec {
 		return &removal.Spec{
-			Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration),
+			Target:    probe.Target{Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration)},
 			Namespace: cluster.ArgoCDNamespace, Root: cluster.ArgoCDRoot, Delete: args.GitOps.DeletionPolicy == cluster.DeletionDelete,
 		}
 	})

@@ -85,7 +85,7 @@ func (a *CRDsArgs) sources() []crds.Source {
 // spec returns the command's standard input, which contains the kubeconfig.
 func (a *CRDsArgs) spec() pulumi.StringOutput {
 	return a.Spec(func(kubeconfig string) probe.Spec {
-		return &crds.Spec{Cluster: a.Name, Kubeconfig: kubeconfig, Sources: a.sources()}
+		return &crds.Spec{Target: probe.Target{Cluster: a.Name, Kubeconfig: kubeconfig}, Sources: a.sources()}
 	})
 }
 

@@ -23,7 +23,7 @@ func newRemoval(
 	}
 	spec := args.Spec(func(kubeconfig string) probe.Spec {
 		return &prune.Spec{
-			Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration),
+			Target:    probe.Target{Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration)},
 			Namespace: cluster.FluxNamespace, Instance: cluster.FluxInstance, Kustomization: cluster.FluxSync,
 		}
 	})

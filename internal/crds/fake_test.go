@@ -173,7 +173,8 @@ func newFixture(t *testing.T) *fixture {
 	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
 	require.NoError(t, err)
 	f.run = &run{
-		spec: Spec{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}, http: client, api: api, pause: time.Millisecond,
+		spec: Spec{Target: probe.Target{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}}, http: client, api: api,
+		pause:    time.Millisecond,
 		Progress: probe.Begin(f.progress),
 	}
 	return f

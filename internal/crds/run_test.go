@@ -213,7 +213,7 @@ func TestRun_DoesNotWaitForNamesThatAreTaken(t *testing.T) {
 
 func TestRun_QuotesNothingOfTheKubeconfig(t *testing.T) {
 	t.Parallel()
-	_, err := Run(t.Context(), Spec{Kubeconfig: "client-key-data: c2VjcmV0\n\tx"}, &strings.Builder{})
+	_, err := Run(t.Context(), Spec{Target: probe.Target{Kubeconfig: "client-key-data: c2VjcmV0\n\tx"}}, &strings.Builder{})
 	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }
 

@@ -15,10 +15,8 @@ const DefaultTimeout = 5 * time.Minute
 
 // Spec says which CRDs to apply to which cluster.
 type Spec struct {
-	Cluster    string         `json:"cluster"`           // name, for the report; required
-	Kubeconfig string         `json:"kubeconfig"`        // cluster-admin kubeconfig, YAML; secret; required
-	Timeout    probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means DefaultTimeout
-	Sources    []Source       `json:"sources"`           // at least one
+	probe.Target
+	Sources []Source `json:"sources"` // at least one
 }
 
 // Source is one manifest of CRDs.
@@ -34,12 +32,7 @@ type Source struct {
 func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout)) }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the kubeconfig.
-func (s *Spec) Validate() error {
-	return errors.Join(
-		probe.Required("cluster", s.Cluster, "give the cluster's name"),
-		probe.Required("kubeconfig", s.Kubeconfig, "give the content of a kubeconfig"),
-		probe.NotNegative("timeout", s.Timeout), ValidateSources(s.Sources))
-}
+func (s *Spec) Validate() error { return errors.Join(s.Target.Validate(), ValidateSources(s.Sources)) }
 
 var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 

@@ -12,7 +12,7 @@ import (
 )
 
 func valid() Spec {
-	return Spec{Cluster: "infra", Kubeconfig: "kind: Config", Sources: []Source{
+	return Spec{Target: probe.Target{Cluster: "infra", Kubeconfig: "kind: Config"}, Sources: []Source{
 		{Name: "Gateway API", Version: "v1.3.0", URL: "https://example.com/a.yaml", SHA256: strings.Repeat("a", 64)},
 	}}
 }
@@ -28,7 +28,7 @@ func TestSpec_IsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
-	spec := Spec{Kubeconfig: "client-key-data: c2VjcmV0", Timeout: probe.Duration(-time.Second), Sources: []Source{
+	spec := Spec{Target: probe.Target{Kubeconfig: "client-key-data: c2VjcmV0", Timeout: probe.Duration(-time.Second)}, Sources: []Source{
 		{Name: "a", Version: "v1", URL: "http://example.com/a.yaml"},
 		{Name: "a", Version: "v1", URL: "https://user:password@example.com/a.yaml", SHA256: "ABC"},
 		{},

@@ -219,6 +219,6 @@ func TestRun_EndsWithAnInterrupt(t *testing.T) {
 }
 
 func TestRun_NeverQuotesAKubeconfig(t *testing.T) {
-	_, err := Run(t.Context(), Spec{Kubeconfig: "SECRET: ["}, &strings.Builder{})
+	_, err := Run(t.Context(), Spec{Target: probe.Target{Kubeconfig: "SECRET: ["}}, &strings.Builder{})
 	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }

@@ -2,7 +2,6 @@ package removal
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,11 +15,9 @@ const DefaultTimeout = 10 * time.Minute
 // Spec says which cluster's Applications are to go. The run of a removed resource reads the Spec of the last run of `up`, so a key can be
 // added, and none can be removed.
 type Spec struct {
-	Cluster    string         `json:"cluster"`             // name, for the report; required
-	Kubeconfig string         `json:"kubeconfig"`          // cluster-admin kubeconfig, YAML; secret; required
-	Timeout    probe.Duration `json:"timeout,omitempty"`   // longest wait for the whole run; 0 means DefaultTimeout
-	Namespace  string         `json:"namespace,omitempty"` // of Argo CD and its Applications; "" means argocd
-	Root       string         `json:"root,omitempty"`      // root Application; "" means root
+	probe.Target
+	Namespace string `json:"namespace,omitempty"` // of Argo CD and its Applications; "" means argocd
+	Root      string `json:"root,omitempty"`      // root Application; "" means root
 
 	// Delete makes Argo CD remove everything that the root Application and the Applications below it have applied. Without it, everything
 	// stays.
@@ -32,14 +29,6 @@ func (s *Spec) SetDefaults() {
 	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
 	s.Namespace = cmp.Or(s.Namespace, cluster.ArgoCDNamespace)
 	s.Root = cmp.Or(s.Root, cluster.ArgoCDRoot)
-}
-
-// Validate returns every problem of the spec. Its errors hold nothing of the kubeconfig.
-func (s *Spec) Validate() error {
-	return errors.Join(
-		probe.Required("cluster", s.Cluster, "give the cluster's name"),
-		probe.Required("kubeconfig", s.Kubeconfig, "give the content of a kubeconfig"),
-		probe.NotNegative("timeout", s.Timeout))
 }
 
 // Report is the result of a run after which no Application is left. It holds no secret.

@@ -270,7 +270,7 @@ func newFixture(t *testing.T) *fixture {
 	f.api.put(`{kind: Deployment, metadata: {name: coredns, namespace: kube-system}}`)
 	kube := httptest.NewServer(f.api)
 	t.Cleanup(kube.Close)
-	spec := Spec{Cluster: "infra", Kubeconfig: "x", Timeout: probe.Duration(10 * time.Second)}
+	spec := Spec{Target: probe.Target{Cluster: "infra", Kubeconfig: "x", Timeout: probe.Duration(10 * time.Second)}}
 	spec.SetDefaults()
 	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
 	require.NoError(t, err)

@@ -304,6 +304,6 @@ func TestRun_AsksAgainAfterATemporaryError(t *testing.T) {
 }
 
 func TestRun_NeverQuotesAKubeconfig(t *testing.T) {
-	_, err := Run(t.Context(), Spec{Kubeconfig: "SECRET: ["}, &strings.Builder{})
+	_, err := Run(t.Context(), Spec{Target: probe.Target{Kubeconfig: "SECRET: ["}}, &strings.Builder{})
 	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }

@@ -2,7 +2,6 @@ package prune
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,12 +15,10 @@ const DefaultTimeout = 10 * time.Minute
 // Spec says which cluster's Flux is to remove what it has applied. The run of a removed resource reads the Spec of the last run of `up`, so
 // a key can be added, and none can be removed.
 type Spec struct {
-	Cluster       string         `json:"cluster"`                 // name, for the report; required
-	Kubeconfig    string         `json:"kubeconfig"`              // cluster-admin kubeconfig, YAML; secret; required
-	Timeout       probe.Duration `json:"timeout,omitempty"`       // longest wait for the whole run; 0 means DefaultTimeout
-	Namespace     string         `json:"namespace,omitempty"`     // of the FluxInstance and the root Kustomization; "" means flux-system
-	Instance      string         `json:"instance,omitempty"`      // FluxInstance; "" means flux
-	Kustomization string         `json:"kustomization,omitempty"` // root Kustomization; "" means flux-system
+	probe.Target
+	Namespace     string `json:"namespace,omitempty"`     // of the FluxInstance and the root Kustomization; "" means flux-system
+	Instance      string `json:"instance,omitempty"`      // FluxInstance; "" means flux
+	Kustomization string `json:"kustomization,omitempty"` // root Kustomization; "" means flux-system
 }
 
 // SetDefaults sets what was left out.
@@ -30,14 +27,6 @@ func (s *Spec) SetDefaults() {
 	s.Namespace = cmp.Or(s.Namespace, cluster.FluxNamespace)
 	s.Instance = cmp.Or(s.Instance, cluster.FluxInstance)
 	s.Kustomization = cmp.Or(s.Kustomization, cluster.FluxSync)
-}
-
-// Validate returns every problem of the spec. Its errors hold nothing of the kubeconfig.
-func (s *Spec) Validate() error {
-	return errors.Join(
-		probe.Required("cluster", s.Cluster, "give the cluster's name"),
-		probe.Required("kubeconfig", s.Kubeconfig, "give the content of a kubeconfig"),
-		probe.NotNegative("timeout", s.Timeout))
 }
 
 // Report is the result of a run after which nothing is left that Flux should remove. It holds no secret.
