@@ -1,10 +1,16 @@
 package kubeapi
 
 import (
+	"context"
+	"encoding/json"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 )
 
 // Resources of Kubernetes itself.
@@ -30,6 +36,17 @@ func Typed[T any](object *unstructured.Unstructured) (T, error) {
 	var into T
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
 	return into, err
+}
+
+// Merge changes an object by a merge patch, and returns the changed object.
+func Merge(
+	ctx context.Context, objects dynamic.ResourceInterface, name string, change map[string]any,
+) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	return objects.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
 // PodReady reports whether a pod has the condition Ready.

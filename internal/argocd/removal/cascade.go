@@ -68,7 +68,7 @@ func (c *cascade) stays(text string) {
 func (c *cascade) equip(ctx context.Context, left []object) (ready bool, err error) {
 	ready = true
 	for _, o := range left {
-		if o.kind != application || o.deleting || cascades(o.finalizers) {
+		if o.Kind != application || o.deleting || cascades(o.finalizers) {
 			continue
 		}
 		ready = false

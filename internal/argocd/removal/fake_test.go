@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/engines"
 	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -430,11 +430,9 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(kube.Close)
 	spec := Spec{Target: probe.Target{Cluster: "infra", Kubeconfig: "x", Timeout: probe.Duration(10 * time.Second)}}
 	spec.SetDefaults()
-	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
+	removal, err := engines.BeginRemoval(kubeapitest.Kubeconfig(t, kube), f.progress)
 	require.NoError(t, err)
-	f.run = &run{
-		spec: spec, api: api, kubectl: "kubectl --context admin@infra", interval: time.Millisecond, settle: time.Millisecond,
-		Progress: probe.Begin(f.progress),
-	}
+	removal.Interval = time.Millisecond
+	f.run = &run{spec: spec, settle: time.Millisecond, Removal: removal}
 	return f
 }

@@ -3,7 +3,6 @@ package removal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/slipway-platform/slipway/internal/engines"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
@@ -21,25 +21,24 @@ const (
 
 // late returns the error for objects that are still there at the end of the wait.
 func (r *run) late(ctx context.Context, left []object) error {
-	problems := []error{fmt.Errorf("%w; still there:", context.Cause(ctx))}
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateTimeout)
 	defer cancel()
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) { // after an interrupt, Pulumi kills the process soon
 		cancel()
 	}
 	kinds := map[string]kubeapi.Kind{}
-	for _, o := range left {
-		text := o.state()
+	problem := engines.StillThere(ctx, r.Removal, left, func(o object) string {
+		text := o.State()
 		if blockers := r.blockers(asking, o, kinds); o.deleting && len(blockers) > 0 {
 			text += "; waits for " + strings.Join(blockers, ", ")
 		}
-		problems = append(problems, fmt.Errorf("%s: %s; %s shows more", o.key, r.by(text), r.by(o.command("describe", ""))))
-	}
+		return r.By(text)
+	})
 	if r.spec.Delete && len(left) > 0 {
-		problems = append(problems, errors.New(r.by("Argo CD's log: kubectl -n "+r.spec.Namespace+
+		problem = errors.Join(problem, errors.New(r.By("Argo CD's log: kubectl -n "+r.spec.Namespace+
 			" logs --selector=app.kubernetes.io/name=argocd-application-controller --tail=50")))
 	}
-	return errors.Join(problems...)
+	return problem
 }
 
 // blockers returns the objects of an Application that Argo CD has to remove and that still exist. kinds are those that are known, and grow.
@@ -51,18 +50,18 @@ func (r *run) blockers(ctx context.Context, o object, kinds map[string]kubeapi.K
 		of, known := kinds[one.apiVersion+" "+one.kind]
 		if !known {
 			var err error
-			if of, err = r.api.Find(ctx, one.apiVersion, one.kind); err != nil {
+			if of, err = r.API.Find(ctx, one.apiVersion, one.kind); err != nil {
 				continue // the error at hand matters more
 			}
 			kinds[one.apiVersion+" "+one.kind] = of
 		}
-		var objects dynamic.ResourceInterface = r.api.Objects.Resource(of.Resource)
+		var objects dynamic.ResourceInterface = r.API.Objects.Resource(of.Resource)
 		if of.Namespaced {
-			objects = r.api.Objects.Resource(of.Resource).Namespace(one.namespace)
+			objects = r.API.Objects.Resource(of.Resource).Namespace(one.namespace)
 		}
 		found, err := objects.Get(ctx, one.name, metav1.GetOptions{})
 		if err != nil || one.kind == "CustomResourceDefinition" || keptBy(o, "", found.GetAnnotations()) != "" ||
-			ownerOf(found) != (key{application, found.GetNamespace(), o.name}) {
+			ownerOf(found) != (key{application, found.GetNamespace(), o.Name}) {
 			continue
 		}
 		if len(named) == maxNamed {

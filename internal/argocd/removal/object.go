@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/engines"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
@@ -51,15 +52,7 @@ func cascades(finalizers []string) bool {
 }
 
 // key identifies an object of Argo CD's namespace.
-type key struct{ kind, namespace, name string }
-
-func (k key) String() string { return k.kind + " " + k.namespace + "/" + k.name }
-
-// command returns a kubectl command for the object.
-func (k key) command(verb, arguments string) string {
-	resource := strings.ToLower(k.kind) + "s." + group
-	return strings.TrimSpace(fmt.Sprintf("kubectl -n %s %s %s %s %s", k.namespace, verb, resource, k.name, arguments))
-}
+type key = engines.Key
 
 // reference is an object that an Application has applied, as the Application's status has it.
 type reference struct {
@@ -170,7 +163,7 @@ func option(options []string) string {
 // it; "" if it does.
 func keptBy(owner object, title string, annotations map[string]string) string {
 	keeps := owner.keeps
-	if owner.kind == application {
+	if owner.Kind == application {
 		switch option(strings.Split(annotations[optionsAnnotation], ",")) {
 		case "":
 		case "false":
@@ -205,13 +198,20 @@ func conditions(u *unstructured.Unstructured) string {
 	return strings.Join(texts, "; ")
 }
 
-// state says what an object that is still there does.
-func (o object) state() string {
+// Command returns a kubectl command for the object, which names its group, too: other products have Applications.
+func (o object) Command(verb, arguments string) string {
+	full := o.key
+	full.Kind += "s." + group
+	return full.Command(verb, arguments)
+}
+
+// State says what an object that is still there does.
+func (o object) State() string {
 	text := "is not being deleted yet"
 	switch {
 	case o.unconfirmed != "":
 		text = fmt.Sprintf("waits until the deletion of %s is confirmed: %s", o.unconfirmed,
-			o.command("annotate", "--overwrite "+approvalAnnotation+`="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`))
+			o.Command("annotate", "--overwrite "+approvalAnnotation+`="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`))
 	case o.deleting && o.running:
 		text = "is being deleted, and a sync still runs"
 	case o.deleting:

@@ -41,7 +41,7 @@ func (l *release) look(ctx context.Context) ([]object, error) {
 func (l *release) letGo(ctx context.Context, o object) error {
 	var keep []string
 	policy := metav1.DeletePropagationBackground
-	if o.kind == applicationSet { // Kubernetes would delete its Applications
+	if o.Kind == applicationSet { // Kubernetes would delete its Applications
 		policy = metav1.DeletePropagationOrphan
 		if slices.Contains(o.finalizers, orphanFinalizer) {
 			keep = []string{orphanFinalizer}

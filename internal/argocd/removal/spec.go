@@ -3,14 +3,11 @@ package removal
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/engines"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
-
-// DefaultTimeout is the longest wait if a Spec has none.
-const DefaultTimeout = 10 * time.Minute
 
 // Spec says which cluster's Applications are to go. The run of a removed resource reads the Spec of the last run of `up`, so a key can be
 // added, and none can be removed.
@@ -26,7 +23,7 @@ type Spec struct {
 
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
-	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
+	s.Timeout = probe.Duration(s.Timeout.Or(engines.RemovalTimeout))
 	s.Namespace = cmp.Or(s.Namespace, cluster.ArgoCDNamespace)
 	s.Root = cmp.Or(s.Root, cluster.ArgoCDRoot)
 }

@@ -1,10 +1,11 @@
 package removal
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/slipway-platform/slipway/internal/engines"
 )
 
 // view is what exists of Argo CD's kinds.
@@ -12,14 +13,12 @@ type view map[key]object
 
 // sorted returns the objects that make others: ApplicationSets and Applications.
 func (v view) sorted() []object {
-	all := slices.SortedFunc(maps.Values(v), func(a, b object) int { return cmp.Compare(a.String(), b.String()) })
-	return slices.DeleteFunc(all, func(o object) bool { return o.kind == appProject })
+	return slices.DeleteFunc(engines.Sorted(v), func(o object) bool { return o.Kind == appProject })
 }
 
 // projects returns the AppProjects with finalizers.
 func (v view) projects() []object {
-	all := slices.SortedFunc(maps.Values(v), func(a, b object) int { return cmp.Compare(a.name, b.name) })
-	return slices.DeleteFunc(all, func(o object) bool { return o.kind != appProject || len(o.finalizers) == 0 })
+	return slices.DeleteFunc(engines.Sorted(v), func(o object) bool { return o.Kind != appProject || len(o.finalizers) == 0 })
 }
 
 // free returns those of some objects that nothing makes again, because their owners are gone.
@@ -27,7 +26,7 @@ func (v view) free(of []object) []object {
 	return slices.DeleteFunc(slices.Clone(of), func(o object) bool {
 		owner, exists := v[o.owner]
 		// Kubernetes deletes the Applications of an ApplicationSet that is deleted without this finalizer. They must be let go before.
-		return exists && !(owner.kind == applicationSet && owner.deleting && !slices.Contains(owner.finalizers, orphanFinalizer))
+		return exists && !(owner.Kind == applicationSet && owner.deleting && !slices.Contains(owner.finalizers, orphanFinalizer))
 	})
 }
 
@@ -66,7 +65,7 @@ func (p *plan) learn(v view) (news []string) {
 // what it has applied.
 func (p *plan) left(v view) []object {
 	return slices.DeleteFunc(v.sorted(), func(o object) bool {
-		other := o.deleting && o.kind == application && cascades(o.finalizers) && p.stays[o.key] == ""
+		other := o.deleting && o.Kind == application && cascades(o.finalizers) && p.stays[o.key] == ""
 		return !p.doomed[o.key] && !other
 	})
 }

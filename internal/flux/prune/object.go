@@ -1,7 +1,6 @@
 package prune
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/engines"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
@@ -44,18 +44,7 @@ var appliers = []applier{
 const kustomization = "Kustomization"
 
 // key identifies an object.
-type key struct{ kind, namespace, name string }
-
-func (k key) String() string { return k.kind + " " + k.namespace + "/" + k.name }
-
-// command returns a kubectl command for the object.
-func (k key) command(verb, arguments string) string {
-	text := fmt.Sprintf("kubectl -n %s %s %s %s", k.namespace, verb, strings.ToLower(k.kind), k.name)
-	if arguments != "" {
-		text += " " + arguments
-	}
-	return text
-}
+type key = engines.Key
 
 // object is an object of one of the appliers' kinds.
 type object struct {
@@ -111,8 +100,8 @@ func readiness(u *unstructured.Unstructured) string {
 	return health.NotReady(ready.Status, plain(ready.Reason), secrecy.Line(plain(ready.Message)))
 }
 
-// state says what an object that is still there does.
-func (o object) state() string {
+// State says what an object that is still there does.
+func (o object) State() string {
 	if o.deleting {
 		return "is being deleted; " + o.ready
 	}
@@ -131,7 +120,7 @@ func (v view) below(root key) (removed, kept []object) {
 		if exists && owner.keeps != "" && next[0] != root { // what it has applied stays
 			continue
 		}
-		for _, o := range v.sorted() {
+		for _, o := range engines.Sorted(v) {
 			switch {
 			case o.owner != next[0] || seen[o.key]:
 			case o.stays != "":
@@ -168,7 +157,7 @@ func (v view) left(root key) []object {
 	for _, o := range removed {
 		left[o.key] = true
 	}
-	return slices.DeleteFunc(v.sorted(), func(o object) bool { return o.key != root && !left[o.key] && !o.deleting })
+	return slices.DeleteFunc(engines.Sorted(v), func(o object) bool { return o.key != root && !left[o.key] && !o.deleting })
 }
 
 // obstacles returns why Flux would not remove everything below the root, each with its remedy.
@@ -181,40 +170,36 @@ func (v view) obstacles(root key) []error {
 	}
 	if exists && top.keeps != "" {
 		problems = append(problems, fmt.Errorf("%s: has %s, with which Flux removes nothing; take that back: %s", root, top.keeps,
-			root.command("patch", `--type=merge -p '{"spec":{"prune":true,"deletionPolicy":null}}'`)))
+			root.Command("patch", `--type=merge -p '{"spec":{"prune":true,"deletionPolicy":null}}'`)))
 	}
 	for _, o := range removed {
 		applied := v.appliedBy(o.key)
 		_, owned := v[o.owner]
 		switch {
-		case o.suspended && o.kind == "ResourceSet":
+		case o.suspended && o.Kind == "ResourceSet":
 			problems = append(problems, fmt.Errorf("%s: is suspended, and would leave what it has applied; resume it, in Git if it is suspended "+
-				"there: %s", o.key, o.command("annotate", reconcileAnnotation+"-")))
+				"there: %s", o.key, o.Command("annotate", reconcileAnnotation+"-")))
 		case o.suspended:
 			problems = append(problems, fmt.Errorf("%s: is suspended, and would leave what it has applied; resume it, in Git if it is suspended "+
-				"there: %s", o.key, o.command("patch", `--type=merge -p '{"spec":{"suspend":false}}'`)))
+				"there: %s", o.key, o.Command("patch", `--type=merge -p '{"spec":{"suspend":false}}'`)))
 		case o.empty && o.keeps == "" && !o.deleting && len(applied) > 0:
 			problems = append(problems, fmt.Errorf("%s: has no inventory yet, and would leave what it has applied, such as %s; wait until it is "+
-				"Ready: %s", o.key, applied[0].key, o.waitCommand()))
+				"Ready: %s", o.key, applied[0].key, waitCommand(o.key)))
 		case o.key != root && !owned && !o.deleting:
 			problems = append(problems, fmt.Errorf("%s: was applied by %s, which does not exist, so that nothing would remove it; flux-operator "+
-				"makes that again; wait until it is Ready: %s", o.key, o.owner, o.owner.waitCommand()))
+				"makes that again; wait until it is Ready: %s", o.key, o.owner, waitCommand(o.owner)))
 		}
 	}
 	return problems
 }
 
-func (k key) waitCommand() string {
-	return fmt.Sprintf("kubectl -n %s wait %s/%s --for=condition=Ready --timeout=5m", k.namespace, strings.ToLower(k.kind), k.name)
+func waitCommand(k key) string {
+	return fmt.Sprintf("kubectl -n %s wait %s/%s --for=condition=Ready --timeout=5m", k.Namespace, strings.ToLower(k.Kind), k.Name)
 }
 
 // appliedBy returns the objects that an object has applied and would remove.
 func (v view) appliedBy(owner key) []object {
-	return slices.DeleteFunc(v.sorted(), func(o object) bool {
+	return slices.DeleteFunc(engines.Sorted(v), func(o object) bool {
 		return o.owner != owner || o.key == owner || o.stays != "" || o.deleting
 	})
-}
-
-func (v view) sorted() []object {
-	return slices.SortedFunc(maps.Values(v), func(a, b object) int { return cmp.Compare(a.String(), b.String()) })
 }

@@ -10,28 +10,24 @@ package prune
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-platform/slipway/internal/engines"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 const (
-	interval       = 500 * time.Millisecond // between two looks at the cluster
-	requestTimeout = 30 * time.Second       // for one request to the API server
-
 	// resumeTimeout is how long the end of the suspension may take after a failure. After an interrupt, Pulumi kills the process after a
 	// few seconds.
 	resumeTimeout = 4 * time.Second
@@ -44,39 +40,31 @@ var instances = schema.GroupVersionResource{Group: "fluxcd.controlplane.io", Ver
 
 // run is one run of a spec.
 type run struct {
-	spec     Spec
-	api      *kubeapi.Client
-	kubectl  string // with the flags that reach the cluster
-	interval time.Duration
-
-	*probe.Progress
+	spec Spec
+	*engines.Removal
 }
 
 // Run makes Flux remove everything that it has applied, for a valid spec with its defaults. It writes to progress what is missing, once for
 // each change.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
-	api, err := kubeapi.New([]byte(spec.Kubeconfig), requestTimeout)
+	removal, err := engines.BeginRemoval(spec.Kubeconfig, progress)
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{spec: spec, api: api, interval: interval, Progress: probe.Begin(progress), kubectl: "kubectl"}
-	if api.Context != "" {
-		r.kubectl += " --context " + api.Context
-	}
-	return r.run(ctx)
+	return (&run{spec, removal}).run(ctx)
 }
 
 func (r *run) run(ctx context.Context) (Report, error) {
 	ctx, cancel := probe.Within(ctx, time.Duration(r.spec.Timeout))
 	defer cancel()
 	root := key{kustomization, r.spec.Namespace, r.spec.Kustomization}
-	report, err := Report{}, r.persist(ctx, func() error { return r.patch(ctx, suspension) })
+	report, err := Report{}, r.Persist(ctx, func() error { return r.patch(ctx, suspension) })
 	exists := !apierrors.IsNotFound(err)
 	if err == nil || !exists {
 		report, err = r.remove(ctx, root)
 	}
 	if err == nil && exists {
-		err = r.persist(ctx, func() error { return r.patch(ctx, release) })
+		err = r.Persist(ctx, func() error { return r.patch(ctx, release) })
 	}
 	if err != nil && exists {
 		err = errors.Join(err, r.resume(ctx))
@@ -94,7 +82,7 @@ func (r *run) resume(ctx context.Context) error {
 	}
 	instance := key{"FluxInstance", r.spec.Namespace, r.spec.Instance}
 	return fmt.Errorf("%s: may still be suspended (%w); run this again, or resume it: %s", instance, err,
-		r.by(instance.command("annotate", reconcileAnnotation+"-")))
+		r.By(instance.Command("annotate", reconcileAnnotation+"-")))
 }
 
 // remove deletes the root and waits until nothing is left that Flux must remove.
@@ -108,74 +96,51 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 		return report, err
 	}
 	if problems := seen.obstacles(root); len(problems) > 0 {
-		return report, fmt.Errorf("nothing was deleted: %s", r.by(errors.Join(problems...).Error()))
+		return report, fmt.Errorf("nothing was deleted: %s", r.By(errors.Join(problems...).Error()))
 	}
 	for _, text := range seen.staying(root) {
 		report.Stays = append(report.Stays, text)
 		r.Say("stays: %s", text)
 	}
-	removed, left := map[string]bool{}, []object{}
-	var failed error
-	// Stable asks for two looks that find nothing, for the reason above.
-	wait := probe.Wait{Every: r.interval, Stable: r.interval / 2, Look: time.Duration(r.spec.Timeout), Say: r.Say}
-	err = wait.Until(ctx, "Flux", func(ctx context.Context) (string, error) {
-		if seen, failed = r.look(ctx); failed != nil {
-			return "", failed
+	removed := map[string]bool{}
+	next := func(ctx context.Context) ([]object, error) {
+		seen, err := r.look(ctx)
+		if err != nil {
+			return nil, err
 		}
-		left = seen.left(root)
+		left := seen.left(root)
 		for _, o := range left {
 			removed[o.String()] = true
 		}
 		// A reconciliation of flux-operator that had begun before the suspension may make the root again.
 		if top, exists := seen[root]; exists && !top.deleting {
 			r.Say("deletes %s", root)
-			if err := r.delete(ctx, root); err != nil {
-				return "", err
-			}
+			return left, r.delete(ctx, root)
 		}
-		if len(left) == 0 {
-			return "", nil
-		}
-		return fmt.Sprintf("%d objects are left; first: %s: %s", len(left), left[0].key, left[0].state()), nil
-	})
-	switch {
-	case err == nil:
-		report.Removed, report.Took = slices.Sorted(maps.Keys(removed)), r.Took()
-	case ctx.Err() != nil:
-		err = errors.Join(r.late(ctx, left), failed)
+		return left, nil
 	}
-	return report, err
-}
-
-// late returns the error for objects that are still there at the end of the wait.
-func (r *run) late(ctx context.Context, left []object) error {
-	problems := []error{fmt.Errorf("%w; still there:", context.Cause(ctx))}
-	for _, o := range left {
-		problems = append(problems, fmt.Errorf("%s: %s; %s shows more", o.key, o.state(), r.by(o.command("describe", ""))))
+	late := func(ctx context.Context, left []object) error {
+		return engines.StillThere(ctx, r.Removal, left, object.State)
 	}
-	return errors.Join(problems...)
+	// Stable asks for two looks that find nothing, for the reason above.
+	wait := engines.Waits[object]{For: "Flux", Look: next, Stable: r.Interval / 2, Limit: time.Duration(r.spec.Timeout), Late: late}
+	if err := wait.Wait(ctx, r.Removal); err != nil {
+		return report, err
+	}
+	report.Removed, report.Took = slices.Sorted(maps.Keys(removed)), r.Took()
+	return report, nil
 }
-
-// by adds the flags that reach the cluster to the commands of a text.
-func (r *run) by(text string) string { return strings.ReplaceAll(text, "kubectl ", r.kubectl+" ") }
 
 // look reads what exists. A kind that the API server does not know has no objects.
 func (r *run) look(ctx context.Context) (view, error) {
 	seen := view{}
 	for _, of := range appliers {
-		err := r.persist(ctx, func() error {
-			list, err := r.api.Objects.Resource(of.resource).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return err
-			}
-			for i := range list.Items {
-				o := newObject(of, &list.Items[i])
-				seen[o.key] = o
-			}
-			return nil
+		err := r.Each(ctx, of.resource.Resource, r.API.Objects.Resource(of.resource), func(u *unstructured.Unstructured) {
+			o := newObject(of, u)
+			seen[o.key] = o
 		})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("list of %s: %w", of.resource.Resource, err)
+		if err != nil {
+			return nil, err
 		}
 	}
 	return seen, nil
@@ -185,12 +150,12 @@ func (r *run) look(ctx context.Context) (view, error) {
 func (r *run) delete(ctx context.Context, root key) error {
 	var of applier
 	for _, one := range appliers {
-		if one.kind == root.kind {
+		if one.kind == root.Kind {
 			of = one
 		}
 	}
-	err := r.persist(ctx, func() error {
-		return r.api.Objects.Resource(of.resource).Namespace(root.namespace).Delete(ctx, root.name, metav1.DeleteOptions{})
+	err := r.Persist(ctx, func() error {
+		return r.API.Objects.Resource(of.resource).Namespace(root.Namespace).Delete(ctx, root.Name, metav1.DeleteOptions{})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: cannot be deleted: %w", root, err)
@@ -211,16 +176,6 @@ func annotated(value any) map[string]any {
 
 // patch changes the FluxInstance.
 func (r *run) patch(ctx context.Context, change map[string]any) error {
-	body, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
-	_, err = r.api.Objects.Resource(instances).Namespace(r.spec.Namespace).Patch(ctx, r.spec.Instance, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: kubeapi.FieldManager})
+	_, err := kubeapi.Merge(ctx, r.API.Objects.Resource(instances).Namespace(r.spec.Namespace), r.spec.Instance, change)
 	return err
-}
-
-// persist calls f again while its error is temporary.
-func (r *run) persist(ctx context.Context, f func() error) error {
-	return kubeapi.Retry(ctx, func(err error) { r.Once("asks again: %v", err) }, f)
 }

@@ -3,14 +3,11 @@ package prune
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/engines"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
-
-// DefaultTimeout is the longest wait if a Spec has none.
-const DefaultTimeout = 10 * time.Minute
 
 // Spec says which cluster's Flux is to remove what it has applied. The run of a removed resource reads the Spec of the last run of `up`, so
 // a key can be added, and none can be removed.
@@ -23,7 +20,7 @@ type Spec struct {
 
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
-	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
+	s.Timeout = probe.Duration(s.Timeout.Or(engines.RemovalTimeout))
 	s.Namespace = cmp.Or(s.Namespace, cluster.FluxNamespace)
 	s.Instance = cmp.Or(s.Instance, cluster.FluxInstance)
 	s.Kustomization = cmp.Or(s.Kustomization, cluster.FluxSync)

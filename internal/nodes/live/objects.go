@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,14 +52,8 @@ func List[T any](ctx context.Context, c *Cluster, of schema.GroupVersionResource
 
 // Patch merges a change into an object.
 func (c *Cluster) Patch(ctx context.Context, of schema.GroupVersionResource, namespace, name string, change map[string]any) error {
-	body, err := json.Marshal(change)
-	if err != nil {
-		return err
-	}
 	return c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		_, err := objects.Resource(of).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{
-			FieldManager: kubeapi.FieldManager,
-		})
+		_, err := kubeapi.Merge(ctx, objects.Resource(of).Namespace(namespace), name, change)
 		return err
 	})
 }
