@@ -6,19 +6,14 @@
 package owner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
-)
-
-const (
-	timeout        = time.Minute      // longest wait for an API server that does not answer
-	requestTimeout = 10 * time.Second // for one request
+	"github.com/slipway-platform/slipway/internal/engines"
 )
 
 // Declared is what the stack wants to install.
@@ -28,54 +23,30 @@ type Declared struct {
 	Root      string // name of the root Application
 }
 
-type object struct {
-	Metadata struct {
-		Name, Namespace string
-		Annotations     map[string]string
-	}
-}
-
-// cluster returns the name of the cluster whose stack has made the object; "" if no stack has.
-func (o object) cluster() string {
-	return cmp.Or(o.Metadata.Annotations[cluster.AnnotationCluster], o.Metadata.Annotations[cluster.OldAnnotationCluster])
-}
-
 // inspection is one run of Check.
 type inspection struct {
 	Declared
-
-	read func(path string, answer any) (found bool, err error)
+	engines.Inspection
 }
 
 // Check returns nil if the stack may install its Argo CD, and otherwise an error with the obstacle and the remedy.
 func Check(ctx context.Context, kubeconfig string, declared Declared) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s", timeout))
-	defer cancel()
-	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
-	if err != nil {
-		return err
-	}
-	c := inspection{declared, func(path string, answer any) (bool, error) { return api.ReadJSON(ctx, path, answer) }}
-	if err := c.flux(); err != nil {
-		return err
-	}
-	own, err := c.own()
-	if err != nil || own {
-		return err
-	}
-	return c.others()
-}
-
-// list returns the objects of a list; none if the API server does not know their kind.
-func (c inspection) list(path string) ([]object, error) {
-	var list struct{ Items []object }
-	_, err := c.read(path, &list)
-	return list.Items, err
+	return engines.Inspect(ctx, kubeconfig, func(in engines.Inspection) error {
+		c := inspection{declared, in}
+		if err := c.flux(); err != nil {
+			return err
+		}
+		own, err := c.own()
+		if err != nil || own {
+			return err
+		}
+		return c.others()
+	})
 }
 
 // flux refuses a cluster that has a Flux.
 func (c inspection) flux() error {
-	instances, err := c.list("/apis/fluxcd.controlplane.io/v1/fluxinstances")
+	instances, err := c.List(engines.FluxInstances)
 	if err != nil {
 		return err
 	}
@@ -86,11 +57,11 @@ func (c inspection) flux() error {
 	if len(problems) > 0 {
 		return errors.Join(problems...)
 	}
-	controllers, err := c.list("/apis/apps/v1/deployments" + partOf("flux"))
+	controllers, err := c.List(engines.FluxControllers)
 	if err != nil || len(controllers) == 0 {
 		return err
 	}
-	first := controllers[0].Metadata // the others say the same
+	first := controllers[0] // the others say the same
 	return fmt.Errorf("Deployment %s/%s is part of a Flux, which runs this cluster; remove that Flux, which leaves what it has applied: "+
 		"flux uninstall --namespace=%s; if a stack of Slipway has made that Flux, %s", first.Namespace, first.Name, first.Namespace, twoRuns)
 }
@@ -99,23 +70,18 @@ const twoRuns = "first run `up` with gitops.engine: flux and gitops.enabled: fal
 	"gitops.enabled: true"
 
 // instance returns why a FluxInstance is an obstacle.
-func (c inspection) instance(found object) error {
-	title := "FluxInstance " + found.Metadata.Namespace + "/" + found.Metadata.Name
-	switch of := found.cluster(); of {
+func (c inspection) instance(found metav1.PartialObjectMetadata) error {
+	title := "FluxInstance " + found.Namespace + "/" + found.Name
+	switch of := engines.ClusterOf(found); of {
 	case c.Cluster:
 		return fmt.Errorf("%s of this stack runs this cluster, and two engines would apply the same objects; %s", title, twoRuns)
 	case "":
 		return fmt.Errorf("%s runs this cluster, and two engines would apply the same objects; if this stack has made that Flux, %s; otherwise "+
 			"remove the FluxInstance, which uninstalls Flux and leaves what Flux has applied: kubectl -n %s delete fluxinstance %s",
-			title, twoRuns, found.Metadata.Namespace, found.Metadata.Name)
+			title, twoRuns, found.Namespace, found.Name)
 	default:
-		return c.foreign(title, of)
+		return engines.Foreign(title, of, c.Cluster)
 	}
-}
-
-// foreign is the error about an object of another stack's cluster.
-func (c inspection) foreign(title, of string) error {
-	return fmt.Errorf("%s belongs to the cluster %s, and this stack is of %s; check the kubeconfig and cluster.name", title, of, c.Cluster)
 }
 
 // own reports whether the namespace or the root Application is the stack's own: of a run that was interrupted, or of a state that was lost.
@@ -125,16 +91,16 @@ func (c inspection) own() (own bool, err error) {
 		{"Namespace " + c.Namespace, "/api/v1/namespaces/" + c.Namespace},
 		{"Application " + c.Namespace + "/" + c.Root, "/apis/argoproj.io/v1alpha1/namespaces/" + c.Namespace + "/applications/" + c.Root},
 	} {
-		var found object
-		if _, err := c.read(one.path, &found); err != nil {
+		var found metav1.PartialObjectMetadata
+		if _, err := c.Read(one.path, &found); err != nil {
 			return false, err
 		}
-		switch of := found.cluster(); of {
+		switch of := engines.ClusterOf(found); of {
 		case c.Cluster:
 			own = true
 		case "":
 		default:
-			problems = append(problems, c.foreign(one.title, of))
+			problems = append(problems, engines.Foreign(one.title, of, c.Cluster))
 		}
 	}
 	return own, errors.Join(problems...)
@@ -147,15 +113,15 @@ func (c inspection) others() error {
 	for _, kind := range []struct{ name, path string }{
 		{"Deployment", "/apis/apps/v1/deployments"}, {"StatefulSet", "/apis/apps/v1/statefulsets"},
 	} {
-		found, err := c.list(kind.path + partOf("argocd"))
+		found, err := c.List(kind.path + engines.PartOf + "argocd")
 		if err != nil {
 			return err
 		}
 		for _, one := range found {
-			if namespace := one.Metadata.Namespace; !seen[namespace] {
+			if namespace := one.Namespace; !seen[namespace] {
 				seen[namespace] = true
-				release := one.Metadata.Annotations["meta.helm.sh/release-name"]
-				problems = append(problems, c.other(kind.name+" "+namespace+"/"+one.Metadata.Name, namespace, release))
+				release := one.Annotations["meta.helm.sh/release-name"]
+				problems = append(problems, c.other(kind.name+" "+namespace+"/"+one.Name, namespace, release))
 			}
 		}
 	}
@@ -175,9 +141,4 @@ func (c inspection) other(title, namespace, release string) error {
 	}
 	return fmt.Errorf("%s is part of an Argo CD that this stack has not made, and is not overwritten; let this stack take it over: kubectl "+
 		"annotate namespace %s %s=%s; or %s", title, namespace, cluster.AnnotationCluster, c.Cluster, remove)
-}
-
-// partOf returns the query for the objects that are part of an application.
-func partOf(application string) string {
-	return "?labelSelector=app.kubernetes.io%2Fpart-of%3D" + application
 }

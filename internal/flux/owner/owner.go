@@ -17,15 +17,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
-)
-
-const (
-	timeout        = time.Minute      // longest wait for an API server that does not answer
-	requestTimeout = 10 * time.Second // for one request
+	"github.com/slipway-platform/slipway/internal/engines"
 )
 
 // Declared is what the stack wants to install.
@@ -38,15 +34,9 @@ type Declared struct {
 	Ref, Path, Description string // of the source; Description names the kind for messages
 }
 
-type meta struct {
-	Name, Namespace     string
-	Labels, Annotations map[string]string
-	ManagedFields       []struct{ Manager string }
-}
-
-type object struct {
-	Metadata meta
-	Spec     struct {
+// synced is a source or a root Kustomization.
+type synced struct {
+	Spec struct {
 		URL, Endpoint, BucketName, Path string
 		Ref                             struct{ Name, Branch, Tag string }
 		SourceRef                       struct{ Kind, Name string }
@@ -55,54 +45,47 @@ type object struct {
 
 // Check returns nil if the stack may install its Flux, and otherwise an error with the obstacle and the remedy.
 func Check(ctx context.Context, kubeconfig string, declared Declared) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s", timeout))
-	defer cancel()
-	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
+	return engines.Inspect(ctx, kubeconfig, declared.check)
+}
+
+func (d Declared) check(in engines.Inspection) error {
+	if err := d.argoCD(in); err != nil {
+		return err
+	}
+	instances, err := in.List(engines.FluxInstances)
 	if err != nil {
 		return err
 	}
-	get := func(path string, answer any) (bool, error) { return api.ReadJSON(ctx, path, answer) }
-	if err := declared.argoCD(get); err != nil {
-		return err
-	}
-	var instances struct{ Items []object }
-	if _, err := get("/apis/fluxcd.controlplane.io/v1/fluxinstances", &instances); err != nil {
-		return err
-	}
-	own := false
-	for _, instance := range instances.Items {
-		if err := declared.instance(instance.Metadata); err != nil {
+	for _, instance := range instances {
+		if err := d.instance(instance); err != nil {
 			return err
 		}
-		own = true
 	}
-	if own {
+	if len(instances) > 0 {
 		return nil // of a run that was interrupted, or of a state that was lost
 	}
-	var controllers struct{ Items []object }
-	if _, err := get("/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fpart-of%3Dflux", &controllers); err != nil {
+	controllers, err := in.List(engines.FluxControllers)
+	if err != nil || len(controllers) == 0 {
 		return err
 	}
-	if len(controllers.Items) == 0 {
-		return nil
-	}
-	var problems []error
-	for _, controller := range controllers.Items {
-		if err := declared.controller(controller.Metadata); err != nil {
-			problems = append(problems, err)
+	var problem error
+	for _, controller := range controllers {
+		if problem = d.controller(controller); problem != nil {
 			break // the others say the same
 		}
 	}
-	return errors.Join(append(problems, declared.sync(get))...)
+	return errors.Join(problem, d.sync(in))
 }
 
 // instance checks that a FluxInstance is the stack's own.
-func (d Declared) instance(found meta) error {
+func (d Declared) instance(found metav1.PartialObjectMetadata) error {
 	title := "FluxInstance " + found.Namespace + "/" + found.Name
-	if of := cmp.Or(found.Annotations[cluster.AnnotationCluster], found.Annotations[cluster.OldAnnotationCluster]); of == d.Cluster && found.Namespace == d.Namespace && found.Name == d.Instance {
+	ours := found.Namespace == d.Namespace && found.Name == d.Instance
+	switch of := engines.ClusterOf(found); {
+	case of == d.Cluster && ours:
 		return nil
-	} else if of != "" && of != d.Cluster {
-		return fmt.Errorf("%s belongs to the cluster %s, and this stack is of %s; check the kubeconfig and cluster.name", title, of, d.Cluster)
+	case of != "" && of != d.Cluster:
+		return engines.Foreign(title, of, d.Cluster)
 	}
 	var managers []string
 	for _, one := range found.ManagedFields {
@@ -116,7 +99,7 @@ func (d Declared) instance(found meta) error {
 	}
 	remove := fmt.Sprintf("remove it, which uninstalls Flux and leaves what Flux has applied: kubectl -n %s delete fluxinstance %s",
 		found.Namespace, found.Name)
-	if found.Namespace != d.Namespace || found.Name != d.Instance {
+	if !ours {
 		return fmt.Errorf("%s was made by somebody else%s, and flux-operator can install only one Flux; %s", title, by, remove)
 	}
 	return fmt.Errorf("%s was made by somebody else%s, and is not overwritten; let this stack take it over: kubectl -n %s annotate "+
@@ -124,8 +107,9 @@ func (d Declared) instance(found meta) error {
 }
 
 // controller checks a Deployment of a Flux without a FluxInstance.
-func (d Declared) controller(found meta) error {
-	title, uninstall := "Deployment "+found.Namespace+"/"+found.Name, "; or remove that Flux, which leaves what it has applied: flux uninstall"
+func (d Declared) controller(found metav1.PartialObjectMetadata) error {
+	title := "Deployment " + found.Namespace + "/" + found.Name
+	const uninstall = "; or remove that Flux, which leaves what it has applied: flux uninstall"
 	if found.Namespace != d.Namespace {
 		return fmt.Errorf("%s is part of a Flux in another namespace than %s; remove that Flux, which leaves what it has applied: "+
 			"flux uninstall --namespace=%s", title, d.Namespace, found.Namespace)
@@ -138,14 +122,14 @@ func (d Declared) controller(found meta) error {
 }
 
 // sync checks that a Flux without a FluxInstance syncs what the stack declares.
-func (d Declared) sync(get func(string, any) (bool, error)) error {
-	var root object
-	found, err := get("/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/"+d.Namespace+"/kustomizations/"+d.Sync, &root)
+func (d Declared) sync(in engines.Inspection) error {
+	var root synced
+	found, err := in.Read("/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/"+d.Namespace+"/kustomizations/"+d.Sync, &root)
 	if err != nil || !found {
 		return err // without a root, nothing is pruned
 	}
-	var source object
-	found, err = get("/apis/source.toolkit.fluxcd.io/v1/namespaces/"+d.Namespace+"/"+d.SourceKind+"/"+d.Sync, &source)
+	var source synced
+	found, err = in.Read("/apis/source.toolkit.fluxcd.io/v1/namespaces/"+d.Namespace+"/"+d.SourceKind+"/"+d.Sync, &source)
 	if err != nil {
 		return err
 	}
