@@ -21,38 +21,30 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-const (
-	// RemovalTimeout is the longest wait for a removal whose spec has none.
-	RemovalTimeout = 10 * time.Minute
-
-	removalInterval = 500 * time.Millisecond // between two looks at the cluster
-	requestTimeout  = 30 * time.Second       // for one request to the API server
-)
+// RemovalTimeout is the longest wait for a removal whose spec has none.
+const RemovalTimeout = 10 * time.Minute
 
 // Removal is a run that waits until an engine has removed objects, and does what the engine does not do by itself.
 type Removal struct {
+	probe.Target
+	*probe.Progress
 	API      *kubeapi.Client
 	Interval time.Duration // between two looks at the cluster
-
-	kubectl string // with the flags that reach the cluster
-	*probe.Progress
 }
 
-// BeginRemoval begins a run with a kubeconfig, whose log goes to progress. It sends no request.
-func BeginRemoval(kubeconfig string, progress io.Writer) (*Removal, error) {
-	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
-	if err != nil {
-		return nil, err
-	}
-	r := &Removal{API: api, Interval: removalInterval, Progress: probe.Begin(progress), kubectl: "kubectl"}
-	if api.Context != "" {
-		r.kubectl += " --context " + api.Context
-	}
-	return r, nil
+// BeginRemoval begins a run, whose log goes to progress. It sends no request.
+func BeginRemoval(target probe.Target, progress io.Writer) (*Removal, error) {
+	api, err := kubeapi.New([]byte(target.Kubeconfig), 30*time.Second)
+	return &Removal{target, probe.Begin(progress), api, 500 * time.Millisecond}, err
 }
 
 // By adds the flags that reach the cluster to the commands of a text.
-func (r *Removal) By(text string) string { return strings.ReplaceAll(text, "kubectl ", r.kubectl+" ") }
+func (r *Removal) By(text string) string {
+	if r.API.Context == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, "kubectl ", "kubectl --context "+r.API.Context+" ")
+}
 
 // Persist calls f again while its error is temporary.
 func (r *Removal) Persist(ctx context.Context, f func() error) error {
@@ -80,6 +72,11 @@ func (r *Removal) Each(ctx context.Context, resource string, objects dynamic.Res
 // Key identifies an object in a namespace.
 type Key struct{ Kind, Namespace, Name string }
 
+// KeyOf identifies an object of a kind.
+func KeyOf(kind string, u *unstructured.Unstructured) Key {
+	return Key{kind, u.GetNamespace(), u.GetName()}
+}
+
 func (k Key) String() string { return k.Kind + " " + k.Namespace + "/" + k.Name }
 
 // Command returns a kubectl command for the object.
@@ -99,22 +96,17 @@ func Sorted[O Object](objects map[Key]O) []O {
 	return slices.SortedFunc(maps.Values(objects), func(a, b O) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// Waits is a wait until objects are gone.
-type Waits[O Object] struct {
-	For    string                                      // the engine, for the log
-	Look   func(context.Context) (left []O, err error) // looks at the cluster and does what is next; an error ends the wait
-	Stable time.Duration                               // how long no object must be left
-	Limit  time.Duration                               // longest time for one look; required
-	Late   func(ctx context.Context, left []O) error   // the error at the end of the wait
-}
-
-// Wait looks until nothing is left for a while, at the latest until ctx ends.
-func (w Waits[O]) Wait(ctx context.Context, r *Removal) error {
+// Wait looks at the cluster, and does what is next, until nothing is left for as long as stable; an error of look ends the wait. late makes
+// the error for what is left when ctx ends; nil means StillThere's, with the objects' states.
+func Wait[O Object](
+	ctx context.Context, r *Removal, engine string, stable time.Duration,
+	look func(context.Context) (left []O, err error), late func(ctx context.Context, left []O) error,
+) error {
 	var left []O
 	var failed error
-	wait := probe.Wait{Every: r.Interval, Stable: w.Stable, Look: w.Limit, Say: r.Say}
-	err := wait.Until(ctx, w.For, func(ctx context.Context) (string, error) {
-		now, err := w.Look(ctx)
+	wait := probe.Wait{Every: r.Interval, Stable: stable, Look: time.Duration(r.Timeout), Say: r.Say}
+	err := wait.Until(ctx, engine, func(ctx context.Context) (string, error) {
+		now, err := look(ctx)
 		if err == nil || len(now) > 0 {
 			left = now
 		}
@@ -123,10 +115,13 @@ func (w Waits[O]) Wait(ctx context.Context, r *Removal) error {
 		}
 		return fmt.Sprintf("%d objects are left; first: %s: %s", len(left), left[0], left[0].State()), nil
 	})
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(w.Late(ctx, left), failed)
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case late == nil:
+		return errors.Join(StillThere(ctx, r, left, O.State), failed)
 	}
-	return err
+	return errors.Join(late(ctx, left), failed)
 }
 
 // StillThere returns the error for objects that are still there at the end of the wait. state says what each does.

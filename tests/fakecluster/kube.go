@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 )
 
 const token = "fake-token"
@@ -234,9 +236,9 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 	case away:
 		panic(http.ErrAbortHandler)
 	case fails:
-		refuse(w, http.StatusInternalServerError, "InternalError")
+		kubeapitest.Refuse(w, http.StatusInternalServerError, "InternalError")
 	case r.Header.Get("Authorization") != "Bearer "+token:
-		refuse(w, http.StatusUnauthorized, "Unauthorized")
+		kubeapitest.Refuse(w, http.StatusUnauthorized, "Unauthorized")
 	case path == "readyz" && notReady != "":
 		w.WriteHeader(http.StatusInternalServerError)
 		fmt.Fprintf(w, "[+]ping ok\n[-]%s failed: reason withheld\nreadyz check failed\n", notReady)
@@ -293,12 +295,12 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 	}
 	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequest")
+		kubeapitest.Refuse(w, http.StatusBadRequest, "BadRequest")
 		return
 	}
 	field, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector"))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequest")
+		kubeapitest.Refuse(w, http.StatusBadRequest, "BadRequest")
 		return
 	}
 	selects := func(u *unstructured.Unstructured) bool {
@@ -323,7 +325,7 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 	known, served := k.objects[path]
 	if !served {
 		k.mu.Unlock()
-		refuse(w, http.StatusNotFound, "NotFound")
+		kubeapitest.Refuse(w, http.StatusNotFound, "NotFound")
 		return
 	}
 	if r.Method == http.MethodPost {
@@ -391,7 +393,7 @@ func (k *Kube) serveExec(w http.ResponseWriter, r *http.Request) {
 	k.mu.Unlock()
 	parts := strings.Split(r.URL.Path, "/")
 	if answer == nil || len(parts) < 2 {
-		refuse(w, http.StatusNotFound, "NotFound")
+		kubeapitest.Refuse(w, http.StatusNotFound, "NotFound")
 		return
 	}
 	upgrader := websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}, CheckOrigin: func(*http.Request) bool { return true }}
@@ -425,14 +427,14 @@ func (k *Kube) serveCreate(w http.ResponseWriter, r *http.Request, resource stri
 	text, err := io.ReadAll(r.Body)
 	object := new(unstructured.Unstructured)
 	if err != nil || object.UnmarshalJSON(text) != nil {
-		refuse(w, http.StatusBadRequest, "BadRequest")
+		kubeapitest.Refuse(w, http.StatusBadRequest, "BadRequest")
 		return
 	}
 	key := object.GetNamespace() + "/" + object.GetName()
 	k.mu.Lock()
 	if k.objects[resource][key] != nil {
 		k.mu.Unlock()
-		refuse(w, http.StatusConflict, "AlreadyExists")
+		kubeapitest.Refuse(w, http.StatusConflict, "AlreadyExists")
 		return
 	}
 	k.version++
@@ -452,7 +454,7 @@ func (k *Kube) serveDelete(w http.ResponseWriter, resource, namespace, name stri
 	known, deleted := k.objects[resource][namespace+"/"+name] != nil, k.deletes[resource]
 	k.mu.Unlock()
 	if !known {
-		refuse(w, http.StatusNotFound, "NotFound")
+		kubeapitest.Refuse(w, http.StatusNotFound, "NotFound")
 		return
 	}
 	k.Delete(resource, namespace, name)
@@ -465,7 +467,7 @@ func (k *Kube) serveDelete(w http.ResponseWriter, resource, namespace, name stri
 func answerDryRun(w http.ResponseWriter, r *http.Request, why string) {
 	switch {
 	case r.URL.Query().Get("dryRun") != "All":
-		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
+		kubeapitest.Refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
 	case why != "":
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusInternalServerError)
@@ -476,11 +478,4 @@ func answerDryRun(w http.ResponseWriter, r *http.Request, why string) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.Copy(w, r.Body)
 	}
-}
-
-func refuse(w http.ResponseWriter, code int, reason string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":%q,"message":%q,"code":%d}`, reason,
-		strings.ToLower(reason), code)
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 )
 
 // Patches makes the server take merge patches of objects of a resource, and calls the function after each with the new object, which it
@@ -26,18 +28,18 @@ func (k *Kube) servePatch(w http.ResponseWriter, r *http.Request, resource, key 
 	text, err := io.ReadAll(r.Body)
 	var patch map[string]any
 	if err != nil || r.Header.Get("Content-Type") != "application/merge-patch+json" || json.Unmarshal(text, &patch) != nil {
-		refuse(w, http.StatusUnsupportedMediaType, "UnsupportedMediaType")
+		kubeapitest.Refuse(w, http.StatusUnsupportedMediaType, "UnsupportedMediaType")
 		return
 	}
 	k.mu.Lock()
 	before := k.objects[resource][key]
 	if before == nil {
 		k.mu.Unlock()
-		refuse(w, http.StatusNotFound, "NotFound")
+		kubeapitest.Refuse(w, http.StatusNotFound, "NotFound")
 		return
 	}
 	object := before.DeepCopy()
-	if merge(object.Object, patch) {
+	if kubeapitest.Merge(object.Object, patch) {
 		k.version++
 		object.SetResourceVersion(strconv.Itoa(k.version))
 		k.objects[resource][key] = object
@@ -48,29 +50,4 @@ func (k *Kube) servePatch(w http.ResponseWriter, r *http.Request, resource, key 
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(object.Object)
 	patched(object)
-}
-
-// merge merges a patch into an object, as in RFC 7386, and reports whether that changed it. Lists are not compared.
-func merge(object, patch map[string]any) (changed bool) {
-	for name, value := range patch {
-		before, is := object[name]
-		below, nested := value.(map[string]any)
-		switch {
-		case value == nil:
-			delete(object, name)
-			changed = changed || is
-		case nested:
-			into, known := before.(map[string]any)
-			if !known {
-				into = map[string]any{}
-				object[name] = into
-			}
-			changed = merge(into, below) || changed
-		default:
-			_, text := value.(string)
-			changed = changed || !text || before != value
-			object[name] = value
-		}
-	}
-	return changed
 }

@@ -1,17 +1,13 @@
 package owner
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/internal/engines/enginestest"
 )
 
 // Paths of the API; of workloads with the value of the label app.kubernetes.io/part-of.
@@ -24,29 +20,9 @@ const (
 	root         = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/root"
 )
 
-// check runs Check against a server that knows the paths of answers, and no others: CRDs and namespaces are missing.
 func check(t *testing.T, answers map[string]string) error {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		assert.Equal(t, http.MethodGet, r.Method, "nothing is changed")
-		path := r.URL.Path
-		if selector := r.URL.Query().Get("labelSelector"); selector != "" {
-			const label = "app.kubernetes.io/part-of="
-			require.Contains(t, selector, label)
-			path += " " + selector[len(label):]
-		}
-		text, known := answers[path]
-		if !known {
-			http.NotFound(w, r)
-			return
-		}
-		body, err := yaml.YAMLToJSON([]byte(text))
-		assert.NoError(t, err)
-		_, _ = w.Write(body)
-	}))
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return Check(t.Context(), kubeapitest.Kubeconfig(t, server), Declared{Cluster: "infra", Namespace: "argocd", Root: "root"})
+	return Check(t.Context(), enginestest.Answers(t, answers), Declared{Cluster: "infra", Namespace: "argocd", Root: "root"})
 }
 
 // of returns an object of the cluster's stack.
@@ -117,8 +93,4 @@ func TestCheck_RefusesEachArgoCDOfSomebodyElseOnce(t *testing.T) {
 	another := strings.Replace(server("argocd"), "release-name: argocd", "release-name: argo", 1)
 	require.EqualError(t, check(t, map[string]string{deployments: another}), "Deployment argocd/argocd-server is part of an Argo CD that this "+
 		"stack has not made, and is not overwritten; "+remove("argocd"), "Helm takes over its own release only")
-}
-
-func TestCheck_NeverQuotesAKubeconfig(t *testing.T) {
-	require.EqualError(t, Check(t.Context(), "SECRET: [", Declared{}), "kubeconfig: is not a valid kubeconfig")
 }

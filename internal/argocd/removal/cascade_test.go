@@ -56,7 +56,7 @@ func TestCascade_KeepsTheFinalizersThatAnApplicationHas(t *testing.T) {
 	f.api.object(application, "argocd/apps").SetFinalizers([]string{background})
 	f.api.object(application, "argocd/root").SetFinalizers([]string{own})
 	f.api.onRequest = func(request string) bool {
-		if root := f.api.object(application, "argocd/root"); root != nil && len(f.api.objects[applications]) == 2 {
+		if root := f.api.object(application, "argocd/root"); root != nil && len(f.api.Objects[applications]) == 2 {
 			f.api.drop(root, own) // as its controller does it at the end
 		}
 		return false
@@ -136,7 +136,7 @@ func TestCascade_LeavesWhatIsMarkedToStayAndAllBelow(t *testing.T) {
 
 func TestCascade_AtTheDeadlineNamesWhatIsStuckAndWhatShowsMore(t *testing.T) {
 	f := newCascade(t)
-	f.spec.Timeout = probe.Duration(time.Second)
+	f.Timeout = probe.Duration(time.Second)
 	f.api.stuck["Application argocd/team"] = "cannot delete: password=hunter2\nis wrong"
 	f.api.object("Deployment", "web/web").SetFinalizers([]string{"example.com/own"})
 	_, err := f.run.run(t.Context())
@@ -158,7 +158,7 @@ func TestCascade_AtTheDeadlineNamesWhatIsStuckAndWhatShowsMore(t *testing.T) {
 
 func TestCascade_SaysWhichDeletionMustBeConfirmed(t *testing.T) {
 	f := newCascade(t)
-	f.spec.Timeout = probe.Duration(300 * time.Millisecond)
+	f.Timeout = probe.Duration(300 * time.Millisecond)
 	f.api.stuck["Application argocd/apps"] = "not approved"
 	apps := f.api.object(application, "argocd/apps").Object
 	resources, _, _ := unstructured.NestedSlice(apps, "status", "resources")
@@ -182,7 +182,7 @@ func TestCascade_WaitsForAnotherCascadeThatHasBegun(t *testing.T) {
 
 func TestCascade_RemovesWhatIsBelowARootThatDoesNotExist(t *testing.T) {
 	f := newCascade(t)
-	delete(f.api.objects[applications], "argocd/root")
+	delete(f.api.Objects[applications], "argocd/root")
 	report, err := f.run.run(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Deployment coredns/coredns", "Deployment dns/dns", "Deployment other/other"}, f.api.exists())
@@ -208,7 +208,7 @@ func TestCascade_GivesTheFinalizerToAnApplicationThatAppearsLater(t *testing.T) 
 		if request == "PATCH "+applications && !once {
 			once = true
 			f.api.git["late"] = []string{deployment("late")}
-			late := decode(`{kind: Application, metadata: {name: late, namespace: argocd}}`)
+			late := f.api.Decode(`{kind: Application, metadata: {name: late, namespace: argocd}}`)
 			f.api.add(f.api.owned(late, f.api.object(application, "argocd/root")))
 		}
 		return false

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,15 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/internal/engines"
+	"github.com/slipway-platform/slipway/internal/engines/enginestest"
 	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Resources that the fake serves. A Deployment stands for what Applications apply.
@@ -50,66 +46,44 @@ type api struct {
 	// onRequest, if non-nil, is called with "VERB resource" before each request; true answers it with an internal error.
 	onRequest func(request string) bool
 
-	mu       sync.Mutex
-	objects  map[string]map[string]*unstructured.Unstructured // by resource, then namespace/name
-	requests []string                                         // those that have changed something, in order
-	made     []string                                         // what the controllers have made again
+	mu sync.Mutex
+	enginestest.Store
+	requests []string // those that have changed something, in order
+	made     []string // what the controllers have made again
 	version  int
 }
 
 func newAPI() *api {
-	a := &api{git: map[string][]string{}, stuck: map[string]string{}, objects: map[string]map[string]*unstructured.Unstructured{}}
-	for _, resource := range byKind {
-		a.objects[resource] = map[string]*unstructured.Unstructured{}
-	}
-	return a
+	return &api{git: map[string][]string{}, stuck: map[string]string{}, Store: enginestest.NewStore(byKind)}
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	path := strings.TrimPrefix(r.URL.Path, "/apis/")
-	before, after, scoped := strings.Cut(path, "/namespaces/")
-	if !scoped {
-		discover(w, path)
+	resource, namespace, name := enginestest.Split(r.URL.Path)
+	if namespace == "" {
+		discover(w, resource)
 		return
 	}
-	parts := strings.Split(after, "/") // namespace, resource, name
-	resource, name := before+"/"+parts[1], ""
-	if len(parts) > 2 {
-		name = parts[0] + "/" + parts[2]
-	}
 	if a.onRequest != nil && a.onRequest(r.Method+" "+resource) {
-		refuse(w, http.StatusInternalServerError, "InternalError")
+		kubeapitest.Refuse(w, http.StatusInternalServerError, "InternalError")
 		return
 	}
 	if name == "" && resource == applications {
 		a.reconcile()
 	}
-	known, served := a.objects[resource]
-	object := known[name]
+	object := a.Find(w, r)
 	switch {
-	case !served || name != "" && object == nil:
-		refuse(w, http.StatusNotFound, "NotFound")
-		return
-	case r.Method == http.MethodGet && name == "":
-		items := []any{}
-		for _, o := range known {
-			if o.GetNamespace() == parts[0] {
-				items = append(items, o.Object)
-			}
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items})
+	case object == nil:
 		return
 	case r.Method == http.MethodDelete:
 		var options metav1.DeleteOptions
 		_ = json.NewDecoder(r.Body).Decode(&options)
 		if *options.Preconditions.ResourceVersion != object.GetResourceVersion() || *options.Preconditions.UID != object.GetUID() {
-			refuse(w, http.StatusConflict, "Conflict")
+			kubeapitest.Refuse(w, http.StatusConflict, "Conflict")
 			return
 		}
-		a.requests = append(a.requests, fmt.Sprintf("DELETE %s %s", title(object), *options.PropagationPolicy))
+		a.requests = append(a.requests, fmt.Sprintf("DELETE %s %s", enginestest.Title(object), *options.PropagationPolicy))
 		a.delete(object, *options.PropagationPolicy)
 	case r.Method == http.MethodPatch:
 		if !a.patch(w, r, object) {
@@ -136,63 +110,35 @@ func (a *api) patch(w http.ResponseWriter, r *http.Request, object *unstructured
 	_ = json.NewDecoder(r.Body).Decode(&change)
 	metadata := change["metadata"].(map[string]any)
 	if metadata["resourceVersion"] != object.GetResourceVersion() {
-		refuse(w, http.StatusConflict, "Conflict")
+		kubeapitest.Refuse(w, http.StatusConflict, "Conflict")
 		return false
 	}
 	delete(metadata, "resourceVersion")
 	had := object.GetFinalizers()
 	changed := object.DeepCopy()
-	merge(changed.Object, change)
+	kubeapitest.Merge(changed.Object, change)
 	for _, finalizer := range changed.GetFinalizers() {
 		if object.GetDeletionTimestamp() != nil && !slices.Contains(had, finalizer) {
-			refuse(w, http.StatusUnprocessableEntity, "Invalid")
+			kubeapitest.Refuse(w, http.StatusUnprocessableEntity, "Invalid")
 			return false
 		}
 	}
 	text, _ := json.Marshal(change)
-	a.requests = append(a.requests, "PATCH "+title(object)+" "+string(text))
+	a.requests = append(a.requests, "PATCH "+enginestest.Title(object)+" "+string(text))
 	object.Object = changed.Object
 	a.store(object)
 	return true
-}
-
-func refuse(w http.ResponseWriter, code int, reason string) {
-	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":%q,"code":%d}`, reason,
-		strings.ToLower(reason), code)
-}
-
-// merge applies a merge patch.
-func merge(into, change map[string]any) {
-	for name, value := range change {
-		nested, is := value.(map[string]any)
-		if !is {
-			into[name] = value
-			continue
-		}
-		below, _ := into[name].(map[string]any)
-		if below == nil {
-			below = map[string]any{}
-			into[name] = below
-		}
-		merge(below, nested)
-	}
-}
-
-func title(o *unstructured.Unstructured) string {
-	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
 // store keeps an object with a new version. An object that is deleted goes with its last finalizer.
 func (a *api) store(o *unstructured.Unstructured) {
 	a.version++
 	o.SetResourceVersion(strconv.Itoa(a.version))
-	known, name := a.objects[byKind[o.GetKind()]], o.GetNamespace()+"/"+o.GetName()
 	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
-		delete(known, name)
+		a.Drop(o)
 		return
 	}
-	known[name] = o
+	a.Keep(o)
 }
 
 func (a *api) delete(o *unstructured.Unstructured, policy metav1.DeletionPropagation) {
@@ -212,8 +158,8 @@ func (a *api) delete(o *unstructured.Unstructured, policy metav1.DeletionPropaga
 
 // sorted returns the objects of a kind, in the order of their names.
 func (a *api) sorted(kind string) (all []*unstructured.Unstructured) {
-	for _, name := range slices.Sorted(maps.Keys(a.objects[byKind[kind]])) {
-		all = append(all, a.objects[byKind[kind]][name])
+	for _, name := range slices.Sorted(maps.Keys(a.Objects[byKind[kind]])) {
+		all = append(all, a.Objects[byKind[kind]][name])
 	}
 	return all
 }
@@ -245,7 +191,7 @@ func (a *api) reconcile() {
 }
 
 func (a *api) application(o *unstructured.Unstructured) {
-	if a.objects[applications][o.GetNamespace()+"/"+o.GetName()] != o {
+	if a.Objects[applications][o.GetNamespace()+"/"+o.GetName()] != o {
 		return // gone meanwhile
 	}
 	if _, syncs := o.Object["operation"]; syncs {
@@ -264,7 +210,7 @@ func (a *api) application(o *unstructured.Unstructured) {
 	if !cascades(o.GetFinalizers()) {
 		return
 	}
-	if message := a.stuck[title(o)]; message != "" {
+	if message := a.stuck[enginestest.Title(o)]; message != "" {
 		_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": "DeletionError", "message": message}}, "status", "conditions")
 		return
 	}
@@ -288,9 +234,9 @@ func (a *api) application(o *unstructured.Unstructured) {
 // make makes what Git has of an Application or ApplicationSet and is missing.
 func (a *api) make(owner *unstructured.Unstructured) {
 	for _, text := range a.git[owner.GetName()] {
-		made := decode(text)
-		if a.objects[byKind[made.GetKind()]][made.GetNamespace()+"/"+made.GetName()] == nil {
-			a.made = append(a.made, title(made))
+		made := a.Decode(text)
+		if a.Objects[byKind[made.GetKind()]][made.GetNamespace()+"/"+made.GetName()] == nil {
+			a.made = append(a.made, enginestest.Title(made))
 			a.add(a.owned(made, owner))
 		}
 	}
@@ -351,21 +297,11 @@ func (a *api) collect() {
 	}
 }
 
-func decode(object string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(object), &u.Object); err != nil {
-		panic(err)
-	}
-	resource := byKind[u.GetKind()]
-	u.SetAPIVersion(resource[:strings.LastIndex(resource, "/")])
-	return u
-}
-
 // put adds an object, and all below it that Git has.
 func (a *api) put(object string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.add(decode(object))
+	a.add(a.Decode(object))
 }
 
 func (a *api) add(o *unstructured.Unstructured) {
@@ -373,27 +309,21 @@ func (a *api) add(o *unstructured.Unstructured) {
 	a.store(o)
 	for _, text := range a.git[o.GetName()] {
 		if o.GetKind() != "Deployment" && o.GetKind() != appProject {
-			a.add(a.owned(decode(text), o))
+			a.add(a.owned(a.Decode(text), o))
 		}
 	}
 }
 
 // object returns an object, to be changed.
 func (a *api) object(kind, name string) *unstructured.Unstructured {
-	return a.objects[byKind[kind]][name]
+	return a.Objects[byKind[kind]][name]
 }
 
 // exists returns the titles of all objects, sorted.
-func (a *api) exists() (titles []string) {
+func (a *api) exists() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for kind := range byKind {
-		for _, o := range a.sorted(kind) {
-			titles = append(titles, title(o))
-		}
-	}
-	slices.Sort(titles)
-	return titles
+	return a.Titles()
 }
 
 // cascading is the finalizer of an Application, for its metadata.
@@ -426,13 +356,8 @@ func newFixture(t *testing.T) *fixture {
 	f.api.put(`{kind: Application, metadata: {name: root, namespace: argocd}, spec: {syncPolicy: {automated: {}}}}`)
 	f.api.put(`{kind: Application, metadata: {name: other, namespace: argocd, ` + cascading + `}, spec: {}}`)
 	f.api.put(deployment("coredns"))
-	kube := httptest.NewServer(f.api)
-	t.Cleanup(kube.Close)
-	spec := Spec{Target: probe.Target{Cluster: "infra", Kubeconfig: "x", Timeout: probe.Duration(10 * time.Second)}}
+	var spec Spec
 	spec.SetDefaults()
-	removal, err := engines.BeginRemoval(kubeapitest.Kubeconfig(t, kube), f.progress)
-	require.NoError(t, err)
-	removal.Interval = time.Millisecond
-	f.run = &run{spec: spec, settle: time.Millisecond, Removal: removal}
+	f.run = &run{spec: spec, settle: time.Millisecond, Removal: enginestest.Begin(t, f.api, f.progress)}
 	return f
 }

@@ -61,7 +61,7 @@ func (r *run) blockers(ctx context.Context, o object, kinds map[string]kubeapi.K
 		}
 		found, err := objects.Get(ctx, one.name, metav1.GetOptions{})
 		if err != nil || one.kind == "CustomResourceDefinition" || keptBy(o, "", found.GetAnnotations()) != "" ||
-			ownerOf(found) != (key{application, found.GetNamespace(), o.Name}) {
+			ownerOf(found) != (key{Kind: application, Namespace: found.GetNamespace(), Name: o.Name}) {
 			continue
 		}
 		if len(named) == maxNamed {

@@ -82,7 +82,7 @@ type object struct {
 
 func newObject(kind string, u *unstructured.Unstructured) object {
 	o := object{
-		key: key{kind, u.GetNamespace(), u.GetName()}, uid: string(u.GetUID()), version: u.GetResourceVersion(), annotations: u.GetAnnotations(),
+		key: engines.KeyOf(kind, u), uid: string(u.GetUID()), version: u.GetResourceVersion(), annotations: u.GetAnnotations(),
 		finalizers: u.GetFinalizers(), deleting: u.GetDeletionTimestamp() != nil, errors: conditions(u),
 	}
 	if owner := ownerOf(u); owner != o.key { // an Application that has applied itself is not removed by itself
@@ -122,11 +122,11 @@ func newObject(kind string, u *unstructured.Unstructured) object {
 func ownerOf(u *unstructured.Unstructured) key {
 	for _, owner := range u.GetOwnerReferences() {
 		if owner.Kind == applicationSet && strings.HasPrefix(owner.APIVersion, group+"/") {
-			return key{applicationSet, u.GetNamespace(), owner.Name}
+			return key{Kind: applicationSet, Namespace: u.GetNamespace(), Name: owner.Name}
 		}
 	}
 	if name, _, tracked := strings.Cut(u.GetAnnotations()[trackingAnnotation], ":"); tracked {
-		return key{application, u.GetNamespace(), name}
+		return key{Kind: application, Namespace: u.GetNamespace(), Name: name}
 	}
 	return key{}
 }

@@ -63,9 +63,9 @@ func TestRelease_DeletesAnApplicationThatASyncMakesAgain(t *testing.T) {
 	f := newFixture(t)
 	once := false
 	f.api.onRequest = func(request string) bool {
-		if request == "GET "+applications && len(f.api.objects[applications]) == 0 && !once {
+		if request == "GET "+applications && len(f.api.Objects[applications]) == 0 && !once {
 			once = true
-			f.api.add(decode(`{kind: Application, metadata: {name: apps, namespace: argocd, ` + cascading + `}}`))
+			f.api.add(f.api.Decode(`{kind: Application, metadata: {name: apps, namespace: argocd, ` + cascading + `}}`))
 		}
 		return false
 	}
@@ -154,13 +154,13 @@ func TestRelease_TakesTheFinalizersOfProjectsAwayThatWouldKeepTheNamespace(t *te
 func TestRun_WithoutArgoCDThereIsNothingToDo(t *testing.T) {
 	for name, remove := range map[string]func(*api){
 		"no CRD": func(a *api) {
-			delete(a.objects, applications)
-			delete(a.objects, applicationSets)
-			delete(a.objects, appProjects)
+			delete(a.Objects, applications)
+			delete(a.Objects, applicationSets)
+			delete(a.Objects, appProjects)
 		},
 		"no object": func(a *api) {
-			clear(a.objects[applications])
-			clear(a.objects[applicationSets])
+			clear(a.Objects[applications])
+			clear(a.Objects[applicationSets])
 		},
 	} {
 		for _, cascade := range []bool{false, true} {
@@ -194,7 +194,7 @@ func TestRun_AsksAgainAfterATemporaryError(t *testing.T) {
 
 func TestRun_AtTheDeadlineSaysWhyTheServerWasAskedAgain(t *testing.T) {
 	f := newFixture(t)
-	f.spec.Timeout = probe.Duration(100 * time.Millisecond)
+	f.Timeout = probe.Duration(100 * time.Millisecond)
 	f.api.onRequest = func(request string) bool { return strings.HasPrefix(request, "PATCH") }
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err, "not done within 100ms")
@@ -216,9 +216,4 @@ func TestRun_EndsWithAnInterrupt(t *testing.T) {
 		_, err := f.run.run(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 	}
-}
-
-func TestRun_NeverQuotesAKubeconfig(t *testing.T) {
-	_, err := Run(t.Context(), Spec{Target: probe.Target{Kubeconfig: "SECRET: ["}}, &strings.Builder{})
-	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }

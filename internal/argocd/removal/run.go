@@ -39,7 +39,7 @@ type run struct {
 
 // Run deletes the Applications for a valid spec with its defaults. It writes to progress what is missing, once for each change.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
-	removal, err := engines.BeginRemoval(spec.Kubeconfig, progress)
+	removal, err := engines.BeginRemoval(spec.Target, progress)
 	if err != nil {
 		return Report{}, err
 	}
@@ -47,20 +47,20 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 }
 
 func (r *run) run(ctx context.Context) (Report, error) {
-	ctx, cancel := probe.Within(ctx, time.Duration(r.spec.Timeout))
+	ctx, cancel := probe.Within(ctx, time.Duration(r.Timeout))
 	defer cancel()
-	root := key{application, r.spec.Namespace, r.spec.Root}
-	report := Report{Head: probe.Head{Kind: "argocd-removal", Cluster: r.spec.Cluster}}
+	root := key{Kind: application, Namespace: r.spec.Namespace, Name: r.spec.Root}
+	report := Report{Head: probe.Head{Kind: "argocd-removal", Cluster: r.Cluster}}
 	known := newPlan(root)
 	if r.spec.Delete {
 		c := &cascade{run: r, plan: known, removed: map[key]bool{}}
-		if err := r.wait(ctx, r.Interval/2, c.look); err != nil {
+		if err := engines.Wait(ctx, r.Removal, "Argo CD", r.Interval/2, c.look, r.late); err != nil {
 			return report, err
 		}
 		report.Removed, report.Stays = titles(c.removed), c.said
 	}
 	l := &release{run: r, released: map[key]bool{}}
-	if err := r.wait(ctx, r.settle, l.look); err != nil {
+	if err := engines.Wait(ctx, r.Removal, "Argo CD", r.settle, l.look, r.late); err != nil {
 		return report, err
 	}
 	for one := range l.released {
@@ -79,13 +79,6 @@ func titles(of map[key]bool) (all []string) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// wait repeats a step, which looks at the cluster, does what is next and returns what is still there, until nothing is left for a while.
-func (r *run) wait(ctx context.Context, stable time.Duration, next func(context.Context) ([]object, error)) error {
-	return engines.Waits[object]{
-		For: "Argo CD", Look: next, Stable: stable, Limit: time.Duration(r.spec.Timeout), Late: r.late,
-	}.Wait(ctx, r.Removal)
 }
 
 // look reads what exists. A kind that the API server does not know has no objects.

@@ -9,8 +9,8 @@ import (
 // Paths of the API.
 const (
 	namespace    = "/api/v1/namespaces/argocd"
-	argocd       = "/apis/apps/v1/namespaces/argocd/deployments"
-	argocdSets   = "/apis/apps/v1/namespaces/argocd/statefulsets"
+	argocd       = "/apis/apps/v1/namespaces/argocd/deployments argocd"
+	argocdSets   = "/apis/apps/v1/namespaces/argocd/statefulsets argocd"
 	oursOfArgoCD = `{metadata: {name: argocd, annotations: {slipway-platform.github.io/cluster: infra}}}`
 	argocdServer = `{items: [{metadata: {name: argocd-server, namespace: argocd}}]}`
 )

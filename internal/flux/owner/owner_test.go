@@ -1,16 +1,13 @@
 package owner
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/internal/engines/enginestest"
 )
 
 func declared() Declared {
@@ -24,7 +21,7 @@ func declared() Declared {
 // Paths of the API.
 const (
 	instances   = "/apis/fluxcd.controlplane.io/v1/fluxinstances"
-	deployments = "/apis/apps/v1/deployments"
+	deployments = "/apis/apps/v1/deployments flux"
 	root        = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/flux-system"
 	source      = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/flux-system"
 )
@@ -42,26 +39,7 @@ func bootstrapped() map[string]string {
 
 func check(t *testing.T, answers map[string]string) error {
 	t.Helper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, known := answers[r.URL.Path]
-		if r.URL.Path == deployments {
-			assert.Equal(t, "app.kubernetes.io/part-of=flux", r.URL.Query().Get("labelSelector"))
-			if !known {
-				text, known = "{items: []}", true
-			}
-		}
-		assert.Equal(t, http.MethodGet, r.Method, "nothing is changed")
-		if !known {
-			http.NotFound(w, r)
-			return
-		}
-		body, err := yaml.YAMLToJSON([]byte(text))
-		assert.NoError(t, err)
-		_, _ = w.Write(body)
-	}))
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return Check(t.Context(), kubeapitest.Kubeconfig(t, server), declared())
+	return Check(t.Context(), enginestest.Answers(t, answers), declared())
 }
 
 func TestCheck_AllowsAClusterWithoutFluxItsOwnAndOneOfTheSameSource(t *testing.T) {

@@ -59,11 +59,11 @@ type object struct {
 }
 
 func newObject(of applier, u *unstructured.Unstructured) object {
-	o := object{key: key{of.kind, u.GetNamespace(), u.GetName()}, deleting: u.GetDeletionTimestamp() != nil, ready: readiness(u)}
+	o := object{key: engines.KeyOf(of.kind, u), deleting: u.GetDeletionTimestamp() != nil, ready: readiness(u)}
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	for _, owner := range appliers {
 		if name := labels[owner.labels+"/name"]; name != "" && o.owner == (key{}) {
-			o.owner = key{owner.kind, labels[owner.labels+"/namespace"], name}
+			o.owner = key{Kind: owner.kind, Namespace: labels[owner.labels+"/namespace"], Name: name}
 			for _, mark := range slices.Sorted(maps.Keys(owner.stay)) {
 				if value := owner.stay[mark]; strings.EqualFold(labels[mark], value) || strings.EqualFold(annotations[mark], value) {
 					o.stays = mark + ": " + value

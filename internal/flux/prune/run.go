@@ -47,7 +47,7 @@ type run struct {
 // Run makes Flux remove everything that it has applied, for a valid spec with its defaults. It writes to progress what is missing, once for
 // each change.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
-	removal, err := engines.BeginRemoval(spec.Kubeconfig, progress)
+	removal, err := engines.BeginRemoval(spec.Target, progress)
 	if err != nil {
 		return Report{}, err
 	}
@@ -55,9 +55,9 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 }
 
 func (r *run) run(ctx context.Context) (Report, error) {
-	ctx, cancel := probe.Within(ctx, time.Duration(r.spec.Timeout))
+	ctx, cancel := probe.Within(ctx, time.Duration(r.Timeout))
 	defer cancel()
-	root := key{kustomization, r.spec.Namespace, r.spec.Kustomization}
+	root := key{Kind: kustomization, Namespace: r.spec.Namespace, Name: r.spec.Kustomization}
 	report, err := Report{}, r.Persist(ctx, func() error { return r.patch(ctx, suspension) })
 	exists := !apierrors.IsNotFound(err)
 	if err == nil || !exists {
@@ -80,14 +80,14 @@ func (r *run) resume(ctx context.Context) error {
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
-	instance := key{"FluxInstance", r.spec.Namespace, r.spec.Instance}
+	instance := key{Kind: "FluxInstance", Namespace: r.spec.Namespace, Name: r.spec.Instance}
 	return fmt.Errorf("%s: may still be suspended (%w); run this again, or resume it: %s", instance, err,
 		r.By(instance.Command("annotate", reconcileAnnotation+"-")))
 }
 
 // remove deletes the root and waits until nothing is left that Flux must remove.
 func (r *run) remove(ctx context.Context, root key) (Report, error) {
-	report := Report{Head: probe.Head{Kind: "prune", Cluster: r.spec.Cluster}}
+	report := Report{Head: probe.Head{Kind: "prune", Cluster: r.Cluster}}
 	seen, err := r.look(ctx)
 	if err == nil && len(seen.obstacles(root)) > 0 {
 		seen, err = r.look(ctx) // the kinds are read one after the other, and an owner may have gone in between
@@ -119,12 +119,8 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 		}
 		return left, nil
 	}
-	late := func(ctx context.Context, left []object) error {
-		return engines.StillThere(ctx, r.Removal, left, object.State)
-	}
 	// Stable asks for two looks that find nothing, for the reason above.
-	wait := engines.Waits[object]{For: "Flux", Look: next, Stable: r.Interval / 2, Limit: time.Duration(r.spec.Timeout), Late: late}
-	if err := wait.Wait(ctx, r.Removal); err != nil {
+	if err := engines.Wait(ctx, r.Removal, "Flux", r.Interval/2, next, nil); err != nil {
 		return report, err
 	}
 	report.Removed, report.Took = slices.Sorted(maps.Keys(removed)), r.Took()

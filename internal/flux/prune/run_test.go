@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 const (
@@ -50,7 +52,7 @@ func TestRun_WaitsForWhatIsStillBeingRemovedAfterItsOwnerIsGone(t *testing.T) {
 	f.api.stuck["HelmRelease web/web"] = message
 	waited := false
 	f.api.onRequest = func(request string) bool {
-		if request == "GET "+helmReleases && len(f.api.objects[kustomizations]) == 0 && !waited {
+		if request == "GET "+helmReleases && len(f.api.Objects[kustomizations]) == 0 && !waited {
 			waited = true
 			delete(f.api.stuck, "HelmRelease web/web")
 		}
@@ -65,7 +67,7 @@ func TestRun_WaitsForWhatIsStillBeingRemovedAfterItsOwnerIsGone(t *testing.T) {
 
 func TestRun_AtTheDeadlineNamesWhatIsStillThereAndResumesFlux(t *testing.T) {
 	f := newFixture(t)
-	f.spec.Timeout = probe.Duration(time.Second)
+	f.Timeout = probe.Duration(time.Second)
 	f.api.stuck["HelmRelease web/web"] = "uninstallation of web failed: password=hunter2 is wrong"
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err, "not done within 1s; still there:\n"+
@@ -82,7 +84,7 @@ func TestRun_AfterAnInterruptResumesFlux(t *testing.T) {
 	f.api.stuck["HelmRelease web/web"] = "still busy"
 	ctx, interrupt := context.WithCancel(t.Context())
 	f.api.onRequest = func(request string) bool {
-		if len(f.api.objects[kustomizations]) == 0 {
+		if len(f.api.Objects[kustomizations]) == 0 {
 			interrupt()
 		}
 		return false
@@ -94,7 +96,7 @@ func TestRun_AfterAnInterruptResumesFlux(t *testing.T) {
 
 func TestRun_SaysThatFluxIsStillSuspendedIfThatCannotBeUndone(t *testing.T) {
 	f := newFixture(t)
-	f.spec.Timeout = probe.Duration(100 * time.Millisecond)
+	f.Timeout = probe.Duration(100 * time.Millisecond)
 	f.api.stuck["HelmRelease web/web"] = "still busy"
 	f.api.onRequest = func(request string) bool { return len(f.api.requests) >= 2 && strings.HasPrefix(request, "PATCH") }
 	_, err := f.run.run(t.Context())
@@ -105,7 +107,7 @@ func TestRun_SaysThatFluxIsStillSuspendedIfThatCannotBeUndone(t *testing.T) {
 // The answer to the suspension may have been lost.
 func TestRun_ResumesFluxThoughItDoesNotKnowThatItIsSuspended(t *testing.T) {
 	f := newFixture(t)
-	f.spec.Timeout = probe.Duration(100 * time.Millisecond)
+	f.Timeout = probe.Duration(100 * time.Millisecond)
 	f.api.onRequest = func(request string) bool { return strings.HasPrefix(request, "PATCH") }
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err, "not done within 100ms")
@@ -124,8 +126,8 @@ func TestRun_FinishesWhatAKilledRunBegan(t *testing.T) {
 		"after the end":               func(f *fixture) { _, err := f.run.run(t.Context()); require.NoError(t, err) },
 		"after Flux's CRDs were removed": func(f *fixture) {
 			f.kill(9)
-			delete(f.api.objects, kustomizations)
-			delete(f.api.objects, helmReleases)
+			delete(f.api.Objects, kustomizations)
+			delete(f.api.Objects, helmReleases)
 		},
 	} {
 		t.Run(at, func(t *testing.T) {
@@ -144,9 +146,9 @@ func TestRun_FinishesWhatAKilledRunBegan(t *testing.T) {
 func (f *fixture) kill(rounds int) {
 	f.api.mu.Lock()
 	defer f.api.mu.Unlock()
-	merge(f.api.objects[fluxInstances]["flux-system/flux"].Object, suspension)
+	kubeapitest.Merge(f.api.Objects[fluxInstances]["flux-system/flux"].Object, suspension)
 	if rounds > 0 {
-		f.api.delete(f.api.objects[kustomizations]["flux-system/flux-system"])
+		f.api.delete(f.api.Objects[kustomizations]["flux-system/flux-system"])
 	}
 	for range rounds - 1 {
 		f.api.reconcile()
@@ -156,7 +158,7 @@ func (f *fixture) kill(rounds int) {
 func TestRun_WithoutFluxThereIsNothingToDo(t *testing.T) {
 	f := newFixture(t)
 	for _, resource := range []string{fluxInstances, kustomizations, helmReleases, resourceSets} {
-		delete(f.api.objects, resource)
+		delete(f.api.Objects, resource)
 	}
 	report, err := f.run.run(t.Context())
 	require.NoError(t, err)
@@ -168,10 +170,9 @@ func TestRun_DeletesARootThatAReconciliationHasMadeAgain(t *testing.T) {
 	f := newFixture(t)
 	once := false
 	f.api.onRequest = func(request string) bool {
-		if request == "GET "+kustomizations && len(f.api.objects[kustomizations]) == 0 && !once {
+		if request == "GET "+kustomizations && len(f.api.Objects[kustomizations]) == 0 && !once {
 			once = true
-			f.api.objects[kustomizations]["flux-system/flux-system"] = decode(
-				`{kind: Kustomization, metadata: {name: flux-system, namespace: flux-system}, spec: {prune: true}}`)
+			f.api.Keep(f.api.Decode(`{kind: Kustomization, metadata: {name: flux-system, namespace: flux-system}, spec: {prune: true}}`))
 		}
 		return false
 	}
@@ -234,8 +235,8 @@ func TestRun_FollowsAResourceSetToWhatItHasApplied(t *testing.T) {
 // the ResourceSet seems to be neither below the root nor being deleted.
 func TestRun_ALookThatMissesSomethingIsNotTheEnd(t *testing.T) {
 	f := newFixture(t)
-	delete(f.api.objects[helmReleases], "web/web")
-	delete(f.api.objects[deployments], "web/web")
+	delete(f.api.Objects[helmReleases], "web/web")
+	delete(f.api.Objects[deployments], "web/web")
 	f.api.put(`{kind: ResourceSet, metadata: {name: tenants, namespace: flux-system, ` + by("apps") + `}, ` + inventory + `}`)
 	_, err := f.run.run(t.Context())
 	require.NoError(t, err)
@@ -265,7 +266,7 @@ func TestRun_RefusesBeforeItDeletesAnythingWhatWouldLeaveSomething(t *testing.T)
 			a.put(`{kind: Kustomization, metadata: {name: flux-system, namespace: flux-system}, spec: {prune: true}}`)
 		},
 		apps + "was applied by Kustomization flux-system/flux-system, which does not exist, so that nothing would remove it": func(a *api) {
-			delete(a.objects[kustomizations], "flux-system/flux-system")
+			delete(a.Objects[kustomizations], "flux-system/flux-system")
 		},
 	} {
 		t.Run(problem, func(t *testing.T) {
@@ -282,7 +283,7 @@ func TestRun_RefusesBeforeItDeletesAnythingWhatWouldLeaveSomething(t *testing.T)
 }
 
 func set(a *api, resource, name string, value any, path ...string) {
-	o := a.objects[resource][name].Object
+	o := a.Objects[resource][name].Object
 	for _, field := range path[:len(path)-1] {
 		o = o[field].(map[string]any)
 	}
@@ -301,9 +302,4 @@ func TestRun_AsksAgainAfterATemporaryError(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, failed, 5)
 	assert.Equal(t, left, f.api.exists())
-}
-
-func TestRun_NeverQuotesAKubeconfig(t *testing.T) {
-	_, err := Run(t.Context(), Spec{Target: probe.Target{Kubeconfig: "SECRET: ["}}, &strings.Builder{})
-	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }
