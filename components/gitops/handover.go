@@ -5,17 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"slices"
 
-	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/handover"
 	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/components/internal/settings"
-	"github.com/slipway-platform/slipway/components/internal/step"
-	"github.com/slipway-platform/slipway/internal/flux/handover"
+	verify "github.com/slipway-platform/slipway/internal/flux/handover"
+	"github.com/slipway-platform/slipway/internal/flux/prune"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -44,63 +43,55 @@ type GitOpsHandoverArgs struct {
 }
 
 // GitOpsHandover installs Flux and waits until Flux has applied the repository.
-type GitOpsHandover struct {
-	pulumi.ResourceState
-
-	Report   pulumi.StringOutput `pulumi:"report"`   // the probe's report, one line of JSON (health.Report); it contains no secret
-	Revision pulumi.StringOutput `pulumi:"revision"` // the revision that Flux has applied, such as refs/heads/main@sha1:…
-
-	leaves []pulumi.Resource
-}
+type GitOpsHandover = handover.GitOpsHandover
 
 // NewGitOpsHandover installs flux-operator and a FluxInstance. It is complete once Flux has fetched the revision and applied the
 // root Kustomization. The operator's release does not wait for its pods: the probe waits for the result and names objects that
-// are stuck.
+// are stuck. When the handover leaves the stack under the policy `delete`, Flux removes everything that it has applied before it is
+// uninstalled.
 func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, opts ...pulumi.ResourceOption) (*GitOpsHandover, error) {
-	h := &GitOpsHandover{}
-	if err := component.Register(ctx, typeGitOpsHandover, name, args.validate(), nil, h, opts...); err != nil {
-		return nil, err
+	if err := args.validate(); err != nil {
+		return nil, component.Failed(typeGitOpsHandover, name, err)
 	}
-	instance, err := h.install(ctx, name, args)
-	if err != nil {
-		return nil, err
+	source, remove := args.GitOps.Source(), ""
+	if args.GitOps.DeletionPolicy == cluster.DeletionDelete {
+		remove = "prune"
 	}
-	removal, err := newRemoval(ctx, name+"-removal", args, instance, h)
-	if err != nil {
-		return nil, err
-	}
-	// Pulumi deletes the probe before the removal. If that is interrupted and GitOps comes back, the probe is new, and sees what is missing.
-	probe, err := h.verify(ctx, name, args, instance, removal)
-	if err != nil {
-		return nil, err
-	}
-	h.leaves = []pulumi.Resource{probe}
-	h.Report = step.Report(probe)
-	h.Revision = h.Report.ApplyT(func(line string) (string, error) {
-		report, err := health.ReportFrom(line)
-		return report.Revision, err
-	}).(pulumi.StringOutput)
-	return h, ctx.RegisterResourceOutputs(h, pulumi.Map{"report": h.Report, "revision": h.Revision})
+	return handover.New(ctx, typeGitOpsHandover, name, &handover.Args{
+		InCluster: args.InCluster, Steps: args.Steps, GitOps: args.GitOps, Settings: args.Settings, VMs: args.VMs,
+		Install: func(h pulumi.Resource) ([]pulumi.Resource, error) { return args.install(ctx, name, h) },
+		Verify:  "handover", Triggers: args.triggers(),
+		VerifySpec: func(target health.Target) probe.Spec {
+			return &verify.Spec{
+				Target: target, Namespace: cluster.FluxNamespace, Instance: cluster.FluxInstance,
+				Source: cluster.FluxSync, Kustomization: cluster.FluxSync,
+				SourceKind: string(source.Kind), URL: source.URL, Ref: source.Ref, Path: args.GitOps.Path,
+			}
+		},
+		Remove: remove,
+		RemoveSpec: func(target probe.Target) probe.Spec {
+			return &prune.Spec{
+				Target: target, Namespace: cluster.FluxNamespace, Instance: cluster.FluxInstance, Kustomization: cluster.FluxSync,
+			}
+		},
+	}, opts...)
 }
 
-// Leaves returns the resource that others wait for: the probe, which ends once Flux has applied the repository.
-func (h *GitOpsHandover) Leaves() []pulumi.Resource { return slices.Clone(h.leaves) }
-
 // install registers the settings, the operator and the instance, and returns the instance, which is the last one.
-func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs) (pulumi.Resource, error) {
-	ours, err := RefuseForeignFlux(ctx, name+"-instance-foreign", args.Name, args.Kubeconfig, args.GitOps)
+func (a *GitOpsHandoverArgs) install(ctx *pulumi.Context, name string, h pulumi.Resource) ([]pulumi.Resource, error) {
+	ours, err := RefuseForeignFlux(ctx, name+"-instance-foreign", a.Name, a.Kubeconfig, a.GitOps)
 	if err != nil {
 		return nil, err
 	}
 	// The first object, before which a Flux of somebody else is refused.
 	// Flux applies a changed setting at once, not at the next interval of each Kustomization.
 	watched := pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")}
-	values, err := settings.New(ctx, name+"-settings", args.Settings, cluster.FluxNamespace, watched, args.Child(h, ours))
+	values, err := settings.New(ctx, name+"-settings", a.Settings, cluster.FluxNamespace, watched, a.Child(h, ours))
 	if err != nil {
 		return nil, err
 	}
-	after := args.Child(h, pulumi.DependsOn([]pulumi.Resource{values}))
-	service := args.GitOps.Operator.Service()
+	after := a.Child(h, pulumi.DependsOn([]pulumi.Resource{values}))
+	service := a.GitOps.Operator.Service()
 	own, err := cluster.ChartValues(nil).MergedInto(service.Values)
 	if err != nil {
 		return nil, err
@@ -115,50 +106,20 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
 		Values: given,
-		Name:   cluster.FluxOperator, Namespace: cluster.FluxNamespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
-		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
-		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Own: pulumi.ToMap(own), FluxValues: args.FluxValues,
-		Git: args.OperatorGit, Renderer: args.KubernetesProvider,
+		Name:   cluster.FluxOperator, Namespace: cluster.FluxNamespace, Chart: a.GitOps.Operator.Chart, Version: a.GitOps.Operator.Version,
+		UserValues: a.GitOps.Operator.Values, Kubeconfig: a.Kubeconfig,
+		Flux: a.GitOps.Operator.Owner == cluster.OwnerFlux, Own: pulumi.ToMap(own), FluxValues: a.FluxValues,
+		Git: a.OperatorGit, Renderer: a.KubernetesProvider,
 	}, after)
 	if err != nil {
 		return nil, err
 	}
 	first := append(operator.Leaves(), values)
-	return newInstance(ctx, name+"-instance", args, args.Child(h, pulumi.DependsOn(first)), ours)
+	instance, err := newInstance(ctx, name+"-instance", a, a.Child(h, pulumi.DependsOn(first)), ours)
+	return []pulumi.Resource{instance}, err
 }
 
-// verify registers the probe. It runs on create, and again after a change that Flux must apply.
-func (h *GitOpsHandover) verify(
-	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, after ...pulumi.Resource,
-) (*local.Command, error) {
-	return step.New(ctx, name+"-probe", step.Args{
-		Run: step.Run{
-			Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration,
-			Provider: args.CommandProvider, DependsOn: slices.Concat(args.DependsOn, after),
-		},
-		Triggers: args.triggers(), ReplaceWith: []pulumi.Resource{args.DeletedWith},
-	}, h)
-}
-
-// spec returns the probe's standard input, which contains the kubeconfig.
-func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
-	source := a.GitOps.Source()
-	return a.Spec(func(kubeconfig string) probe.Spec {
-		return &handover.Spec{
-			Target:        a.Target(kubeconfig, a.GitOps.Timeout.Duration),
-			Namespace:     cluster.FluxNamespace,
-			Instance:      cluster.FluxInstance,
-			Source:        cluster.FluxSync,
-			Kustomization: cluster.FluxSync,
-			SourceKind:    string(source.Kind),
-			URL:           source.URL,
-			Ref:           source.Ref,
-			Path:          a.GitOps.Path,
-		}
-	})
-}
-
-// triggers returns the values that Flux must apply. After a change of the spec alone, a run that failed would not be repeated.
+// triggers returns the values that Flux must apply, besides settings.
 func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	source := a.GitOps.Source()
 	triggers := pulumi.Array{
@@ -183,10 +144,7 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 			triggers = append(triggers, secret)
 		}
 	}
-	if a.VMs != nil {
-		triggers = append(triggers, a.VMs)
-	}
-	return append(triggers, a.Settings.Triggers()...)
+	return triggers
 }
 
 // options describes the options of Flux that are not the defaults; "" if all are.

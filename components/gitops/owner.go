@@ -20,17 +20,12 @@ var sourceResources = map[cluster.SourceKind]string{
 func RefuseForeignFlux(
 	ctx *pulumi.Context, name, clusterName string, kubeconfig pulumi.StringInput, git cluster.GitOps,
 ) (pulumi.ResourceOption, error) {
-	inCluster := component.WithKubeconfig(ctx, kubeconfig)
 	source := git.Source()
 	declared := owner.Declared{
 		Cluster: clusterName, Namespace: cluster.FluxNamespace, Instance: cluster.FluxInstance, Sync: cluster.FluxSync, Version: git.Flux.Version,
 		SourceKind: sourceResources[source.Kind], Source: source.URL, Ref: source.Ref, Path: git.Path, Description: string(source.Kind),
 	}
-	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error {
-		return inCluster(func(ctx context.Context, kubeconfig string) error { return owner.Check(ctx, kubeconfig, declared) })
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
+	return component.BeforeCreate(ctx, name, kubeconfig, func(ctx context.Context, kubeconfig string) error {
+		return owner.Check(ctx, kubeconfig, declared)
+	})
 }

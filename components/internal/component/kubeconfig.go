@@ -28,3 +28,16 @@ func WithKubeconfig(
 		}
 	}
 }
+
+// BeforeCreate returns an option for a resource in the cluster that is about to be created. Before that, and at no other time, check runs,
+// whose error is the resource's. name is the hook's name.
+func BeforeCreate(
+	ctx *pulumi.Context, name string, kubeconfig pulumi.StringInput, check func(ctx context.Context, kubeconfig string) error,
+) (pulumi.ResourceOption, error) {
+	inCluster := WithKubeconfig(ctx, kubeconfig)
+	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error { return inCluster(check) }, nil)
+	if err != nil {
+		return nil, err
+	}
+	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
+}
