@@ -20,7 +20,8 @@ import (
 // upgrade brings the nodes of a running cluster to the declared versions of Talos and Kubernetes and to the declared extensions, one after
 // the other. It comes after the machines, and before any machine configuration is applied: a configuration alone installs no Talos, and
 // starts another Kubernetes on all nodes at once. On a new cluster it does nothing. A preview shows the versions that change. It also
-// reboots the nodes that have booted before a declared time.
+// reboots the nodes that have booted before a declared time. After an upgrade that has failed, it runs again even if the
+// former versions are declared (step.New): nodes that have the new ones must not keep them unseen.
 func (r *registrar) upgrade(
 	ctx *pulumi.Context, talosconfig, schematic pulumi.StringOutput, made []machines.Machine, turns *turns,
 ) (pulumi.Resource, error) {
@@ -40,15 +41,10 @@ func (r *registrar) upgrade(
 		},
 		Snapshots: snapshot.PlaceOf(r.Cluster),
 	}
-	begun, err := r.begunUpgrade(ctx, schematic)
-	if err != nil {
-		return nil, err
-	}
 	triggers := pulumi.Array{
 		pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
 		pulumi.Map{"extensions": schematic},
 		pulumi.Map{"kubernetes": pulumi.String(r.Kubernetes.Version)},
-		pulumi.Map{"begun": begun.ID()},
 	}
 	if !since.IsZero() {
 		triggers = append(triggers, pulumi.Map{"bootedSince": pulumi.String(r.Lifecycle.BootedSince)})
@@ -74,13 +70,4 @@ func (r *registrar) upgrade(
 		},
 		Triggers: triggers, Before: arrived,
 	}, r.Component)
-}
-
-// begunUpgrade registers a resource that stores which versions an upgrade is begun to, whether it succeeds or not. Its id changes with
-// them, so that the upgrade runs again when the former versions are declared after it has failed. Otherwise they would differ in nothing
-// from what the state has of the last upgrade that succeeded, and the nodes that have the new versions already would keep them, unseen.
-func (r *registrar) begunUpgrade(ctx *pulumi.Context, schematic pulumi.StringOutput) (*pulumi.Stash, error) {
-	return pulumi.NewStash(ctx, r.NameOf("upgrade", "begun"), &pulumi.StashArgs{Input: pulumi.StringMap{
-		"talos": pulumi.String(r.Talos.Version), "extensions": schematic, "kubernetes": pulumi.String(r.Kubernetes.Version),
-	}}, pulumi.Parent(r.Component), pulumi.ReplaceOnChanges([]string{"input"}))
 }

@@ -281,9 +281,8 @@ var intended = []string{
 var retained = []string{typeISO, "kubernetes:core/v1:Namespace secrets-git-namespace"}
 
 // created are resources that a release adds on purpose: Slipway itself makes all Secrets of the mesh, and tells Helm not to delete those of
-// an earlier release. The vault of the storage has a store and a token of its own. What an upgrade has begun is stored.
+// an earlier release. The vault of the storage has a store and a token of its own.
 var created = []string{
-	"pulumi:index:Stash talos-upgrade-begun",
 	"kubernetes:core/v1:Secret secrets-onepassword-storage-token",
 	"kubernetes:external-secrets.io/v1:ClusterSecretStore secrets-onepassword-storage-store",
 	"kubernetes:core/v1:Secret cilium-mesh-admin", "kubernetes:core/v1:Secret cilium-mesh-remote",
