@@ -1,7 +1,9 @@
 package health
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -47,6 +49,13 @@ func Pass(subject string) Result { return Result{Subject: subject, Verdict: Pass
 // Fail is the result for a subject that does not meet the condition.
 func Fail(subject, reason string) Result {
 	return Result{Subject: subject, Verdict: Failed, Reason: reason}
+}
+
+// FailObject is the result for an object in a namespace that does not meet the condition, with its description and its events.
+func FailObject(kind, namespace, name, reason string) Result {
+	result := Fail(kind+" "+namespace+"/"+name, reason)
+	result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", namespace, strings.ToLower(kind), name)
+	return result.Asks(Question{Kind: Events, Object: kind, Namespace: namespace, Name: name})
 }
 
 // Skip is the result for a subject that the check does not apply to.

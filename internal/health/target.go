@@ -2,6 +2,8 @@ package health
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -53,6 +55,22 @@ func (t Target) Validate() error {
 func (t Target) ValidatePublic() error {
 	return errors.Join(probe.Required("cluster", t.Cluster, "give the cluster's name"),
 		probe.NotNegative("timeout", t.Timeout), probe.NotNegative("stableFor", t.StableFor))
+}
+
+// CheckURL returns an error unless a text is a URL without a password, or "". It is the URL of a repository or another source. The text may
+// hold a password, so an error does not quote it as it is.
+func CheckURL(text, of string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return nil
+	case err != nil || u.Scheme == "":
+		return fmt.Errorf("url: is not a URL; give the %s's, e.g. https://git.home.arpa/platform/slipway.git", of)
+	}
+	if _, password := u.User.Password(); password {
+		return fmt.Errorf("url: %s holds a password; put the credentials into the %s's Secret", u.Redacted(), of)
+	}
+	return nil
 }
 
 // DropCredentials removes the credentials.

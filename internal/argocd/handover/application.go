@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -104,9 +103,7 @@ func (a Application) title() string { return kind + " " + a.Key() }
 
 // fail is the result for an Application that does not meet the condition.
 func (a Application) fail(reason string) health.Result {
-	result := health.Fail(a.title(), reason)
-	result.Command = fmt.Sprintf("kubectl -n %s describe application %s", a.Namespace, a.Name)
-	return result.Asks(health.Question{Kind: health.Events, Object: kind, Namespace: a.Namespace, Name: a.Name})
+	return health.FailObject(kind, a.Namespace, a.Name, reason)
 }
 
 // errors are the error conditions in one text, without the SyncError, which only repeats why the newest sync failed or did not begin.

@@ -3,8 +3,6 @@ package handover
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"net/url"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -29,14 +27,5 @@ func (s *Spec) SetDefaults() {
 
 // Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
-	problems := []error{s.Target.Validate()}
-	if s.URL != "" {
-		// The URL may hold a password, so an error does not quote it as it is.
-		if u, err := url.Parse(s.URL); err != nil || u.Scheme == "" {
-			problems = append(problems, errors.New("url: is not a URL; give the repository's, e.g. https://git.home.arpa/platform/slipway.git"))
-		} else if _, password := u.User.Password(); password {
-			problems = append(problems, fmt.Errorf("url: %s holds a password; put the credentials into the repository's Secret", u.Redacted()))
-		}
-	}
-	return errors.Join(problems...)
+	return errors.Join(s.Target.Validate(), health.CheckURL(s.URL, "repository"))
 }

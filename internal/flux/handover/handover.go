@@ -143,9 +143,7 @@ func objectReady(object Object) health.Result {
 
 // fail is the result for an object that does not meet the condition.
 func (o Object) fail(reason string) health.Result {
-	result := health.Fail(o.title(), reason)
-	result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", o.Namespace, strings.ToLower(o.Kind), o.Name)
-	return result.Asks(health.Question{Kind: health.Events, Object: o.Kind, Namespace: o.Namespace, Name: o.Name})
+	return health.FailObject(o.Kind, o.Namespace, o.Name, reason)
 }
 
 // failSuspended is the result for an object that must not be suspended.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -50,13 +49,8 @@ func (s *Spec) Validate() error {
 		problems = append(problems, fmt.Errorf("sourceKind: %s is not a kind of source; write %s, %s or %s",
 			s.SourceKind, GitRepository, OCIRepository, Bucket))
 	}
-	if s.URL != "" && s.SourceKind != Bucket { // a bucket has a host
-		// The URL may hold a password, so an error does not quote it as it is.
-		if u, err := url.Parse(s.URL); err != nil || u.Scheme == "" {
-			problems = append(problems, errors.New("url: is not a URL; give the source's, e.g. https://git.home.arpa/platform/slipway.git"))
-		} else if _, password := u.User.Password(); password {
-			problems = append(problems, fmt.Errorf("url: %s holds a password; put the credentials into the source's Secret", u.Redacted()))
-		}
+	if s.SourceKind != Bucket { // which has a host
+		problems = append(problems, health.CheckURL(s.URL, "source"))
 	}
 	return errors.Join(problems...)
 }
