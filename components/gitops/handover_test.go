@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pulumi/pulumi-command/sdk/go/command"
-	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
@@ -15,69 +13,24 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/handovertest"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-const (
-	kubeconfig  = "KUBECONFIG-MARKER"
-	commandType = "command:local:Command"
-)
-
-// run registers one GitOpsHandover, after a resource that represents the gate's probe and the bootstrap.
+// run registers one GitOpsHandover.
 func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverArgs)) error {
 	t.Helper()
-	if rec.OnResource == nil {
-		rec.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
-			if reg.Type != commandType {
-				return nil, nil
-			}
-			return resource.PropertyMap{"stdout": resource.MakeSecret(resource.NewProperty(
-				"Flux has taken over.\n" + `{"kind":"handover","cluster":"infra","outcome":"open","revision":"refs/heads/main@sha1:abc"}` + "\n"))}, nil
-		}
-	}
-	return rec.Run(func(ctx *pulumi.Context) error {
-		kube, err := kubernetes.NewProvider(ctx, "kube", &kubernetes.ProviderArgs{})
-		if err != nil {
-			return err
-		}
-		commands, err := command.NewProvider(ctx, "commands", nil)
-		if err != nil {
-			return err
-		}
-		gate, err := command.NewProvider(ctx, "gate", nil)
-		if err != nil {
-			return err
-		}
+	return handovertest.Run(rec, func(ctx *pulumi.Context, in component.InCluster, steps component.Steps) (*gitops.GitOpsHandover, error) {
 		args := &gitops.GitOpsHandoverArgs{
-			InCluster: component.InCluster{
-				Lifetime:           component.Lifetime{DependsOn: []pulumi.Resource{gate}, DeletedWith: gate},
-				KubernetesProvider: kube,
-			},
-			Steps: component.Steps{
-				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput), CommandProvider: commands,
-			},
-			GitOps:   clusters.Infra(t).GitOps,
-			Secrets:  cluster.FluxSecrets{Source: "flux-system"},
+			InCluster: in, Steps: steps, GitOps: clusters.Infra(t).GitOps, Secrets: cluster.FluxSecrets{Source: "flux-system"},
 			Settings: gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
 		}
 		if mutate != nil {
 			mutate(args)
 		}
-		handover, err := gitops.NewGitOpsHandover(ctx, "infra-gitops", args)
-		if err != nil {
-			return err
-		}
-		handover.Leaves()[0] = nil // the slice is the caller's own
-		// Mocks record inputs and no outputs, so the outputs are inputs of another resource.
-		if _, err = kubernetes.NewProvider(ctx, "reader", &kubernetes.ProviderArgs{
-			Context: handover.Revision, Cluster: handover.Report,
-		}); err != nil {
-			return err
-		}
-		_, err = kubernetes.NewProvider(ctx, "next", &kubernetes.ProviderArgs{}, pulumi.DependsOn(handover.Leaves()))
-		return err
+		return gitops.NewGitOpsHandover(ctx, "infra-gitops", args)
 	})
 }
 
@@ -95,8 +48,6 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 		assert.Equal(t, gate.URN, reg.DeletedWith, reg.Name)
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN(), reg.Name)
 	}
-	assert.Equal(t, rec.Resource(t, "commands").URN, probe.ProviderURN())
-	assert.Contains(t, rec.Resource(t, "next").Dependencies, probe.URN, "resources that need Flux wait for the probe")
 	assert.Equal(t, "flux-operator", operator.Input("name"))
 	assert.Equal(t, "flux-system", operator.Input("namespace"))
 	assert.Equal(t, "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator", operator.Input("chart"))
@@ -321,24 +272,14 @@ func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	}))
 	run := rec.Resource(t, "infra-gitops-probe")
 	assert.Equal(t, probe.Program+" handover", run.Input("create"))
-	assert.True(t, run.SecretInput("stdin"))
-	assert.Contains(t, run.AdditionalSecretOutputs, "stdin")
 	var spec map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	for key, want := range map[string]any{
-		"cluster": "infra", "kubeconfig": kubeconfig, "url": "https://git.home.arpa/platform/slipway.git",
+		"cluster": "infra", "kubeconfig": handovertest.Kubeconfig, "url": "https://git.home.arpa/platform/slipway.git",
 		"ref": "refs/heads/main", "path": "kubernetes/clusters/infra", "timeout": "1m30s",
 	} {
 		assert.Equal(t, want, spec[key], key)
 	}
-	for _, reg := range rec.Resources() {
-		assert.Empty(t, reg.PlainPaths(kubeconfig), reg.Name)
-	}
-	reader := rec.Resource(t, "reader")
-	assert.Equal(t, "refs/heads/main@sha1:abc", reader.Input("context"))
-	assert.False(t, reader.SecretInput("context"), "a revision is no secret")
-	assert.Contains(t, reader.Input("cluster"), `"outcome":"open"`)
-	assert.NotContains(t, reader.Input("cluster"), "Flux has taken over", "the report is the JSON line alone")
 }
 
 func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatFluxApplies(t *testing.T) {
@@ -349,17 +290,36 @@ func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatFluxApplies(t *t
 	}
 	base := triggers(nil)
 	assert.Equal(t, base, triggers(nil))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Operator.Version = "0.60.0" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Version = "2.10.x" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.GitHubApp = &cluster.GitHubApp{ID: 1} }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Decryption = "sops-age" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Access = pulumi.String("aaaa") }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Decryption = pulumi.String("aaaa") }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Size = "large" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Images = "flux-images" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Path = "kubernetes/other" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Branch = "other" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" }))
+	for i, mutate := range []func(*gitops.GitOpsHandoverArgs){
+		func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Operator.Version = "0.60.0" },
+		func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Version = "2.10.x" },
+		func(a *gitops.GitOpsHandoverArgs) { a.GitOps.GitHubApp = &cluster.GitHubApp{ID: 1} },
+		func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Decryption = "sops-age" },
+		func(a *gitops.GitOpsHandoverArgs) { a.Access = pulumi.String("aaaa") },
+		func(a *gitops.GitOpsHandoverArgs) { a.Decryption = pulumi.String("aaaa") },
+		func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Size = "large" },
+		func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Images = "flux-images" },
+		func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Path = "kubernetes/other" },
+		func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Branch = "other" },
+		func(a *gitops.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" },
+	} {
+		assert.NotEqual(t, base, triggers(mutate), i)
+	}
+}
+
+func TestGitOpsHandover_RemovesWhatFluxHasAppliedWithThePolicyDeleteAlone(t *testing.T) {
+	for policy, command := range map[cluster.DeletionPolicy]any{
+		cluster.DeletionOrphan: nil, cluster.DeletionDelete: probe.Program + " prune",
+	} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) { a.GitOps.DeletionPolicy = policy }))
+		removal := rec.Resource(t, "infra-gitops-removal")
+		assert.Equal(t, command, removal.Input("delete"), policy)
+		assert.Contains(t, removal.Dependencies, rec.Resource(t, "infra-gitops-instance").URN)
+		var spec map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(removal.Input("stdin").(string)), &spec))
+		assert.Equal(t, []any{"flux-system", "flux", "flux-system"}, []any{spec["namespace"], spec["instance"], spec["kustomization"]})
+	}
 }
 
 func TestGitOpsHandover_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package handover registers what the handovers to both GitOps engines have in common: the probe that waits until the engine has applied the
-// repository, and the run that removes what it has applied.
+// Package handover registers what the handovers to both GitOps engines have in common: the probe that waits until the engine has applied
+// the repository, and the run that removes what it has applied.
 package handover
 
 import (
