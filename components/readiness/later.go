@@ -2,7 +2,6 @@ package readiness
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -26,19 +25,7 @@ type LaterGateArgs[S any] struct {
 }
 
 // LaterGate is a component whose probe succeeds only if that part of the cluster is as declared.
-type LaterGate struct {
-	pulumi.ResourceState
-
-	// Report is the probe's report, one line of JSON (health.Report); it contains no secret.
-	Report pulumi.StringOutput `pulumi:"report"`
-	// Spec is the state that the probe expects, as JSON without credentials: the probe reads it by --spec.
-	Spec pulumi.StringOutput `pulumi:"spec"`
-
-	leaves []pulumi.Resource
-}
-
-// Leaves returns the resource that others wait for: the probe, which ends once the gate is open.
-func (g *LaterGate) Leaves() []pulumi.Resource { return slices.Clone(g.leaves) }
+type LaterGate = ReadinessGate
 
 // newLaterGate registers a gate of a type. Its probe runs on create, and again when what is declared, the credentials or anything in
 // Verifies changes, or a machine is replaced; never in a preview.
@@ -61,8 +48,7 @@ func newLaterGate[S any, P health.Declared[S]](
 	if err != nil {
 		return nil, err
 	}
-	g.Report, g.Spec, g.leaves = step.Report(run), pulumi.String(public).ToStringOutput(), []pulumi.Resource{run}
-	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
+	return g, g.complete(ctx, run, pulumi.String(public).ToStringOutput())
 }
 
 // declared returns the spec with a kubeconfig; "" means none.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
@@ -45,13 +46,13 @@ type ReadinessGateArgs struct {
 	Approve     bool                    // approves the certificates that the kubelets of Nodes and Others ask for; false by default
 }
 
-// ReadinessGate is a component whose probe succeeds only if the cluster is healthy.
+// ReadinessGate is a component whose probe succeeds only if the cluster, or a part of it, is healthy.
 type ReadinessGate struct {
 	pulumi.ResourceState
 
 	// Report is the probe's report, one line of JSON (health.Report); it contains no secret.
 	Report pulumi.StringOutput `pulumi:"report"`
-	// Spec is the state that the probe expects, as JSON without credentials: `slipway-probe gate --spec` reads it.
+	// Spec is the state that the probe expects, as JSON without credentials: the probe reads it by --spec.
 	Spec pulumi.StringOutput `pulumi:"spec"`
 
 	leaves []pulumi.Resource
@@ -74,8 +75,13 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	if err != nil {
 		return nil, err
 	}
-	g.Report, g.Spec, g.leaves = step.Report(probe), args.public(), []pulumi.Resource{probe}
-	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
+	return g, g.complete(ctx, probe, args.public())
+}
+
+// complete sets the gate's outputs.
+func (g *ReadinessGate) complete(ctx *pulumi.Context, probe *local.Command, public pulumi.StringOutput) error {
+	g.Report, g.Spec, g.leaves = step.Report(probe), public, []pulumi.Resource{probe}
+	return ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
 }
 
 // ClusterUID returns the identity of the Kubernetes cluster that the gate vouched for. It changes only when etcd was bootstrapped again.
@@ -90,7 +96,7 @@ func (g *ReadinessGate) ClusterUID() pulumi.Output {
 	})
 }
 
-// Leaves returns the resource that others wait for: the probe, which ends once the cluster is healthy.
+// Leaves returns the resource that others wait for: the probe, which ends once the gate is open.
 func (g *ReadinessGate) Leaves() []pulumi.Resource { return slices.Clone(g.leaves) }
 
 func (a *ReadinessGateArgs) validate() error {
