@@ -10,29 +10,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/argocd/removal"
+	"github.com/slipway-platform/slipway/internal/flux/prune"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 
-func TestArgoCDRemoval_IsDoneWhereThereIsNoArgoCD(t *testing.T) {
+func TestRemovals_AreDoneWhereThereIsNoEngine(t *testing.T) {
 	t.Parallel()
-	for _, cascade := range []bool{false, true} {
-		spec, err := probe.Encode(&removal.Spec{Target: probe.Target{Cluster: "infra", Kubeconfig: fakecluster.NewKube(t).Config}, Delete: cascade})
+	target := probe.Target{Cluster: "infra", Kubeconfig: fakecluster.NewKube(t).Config}
+	for _, test := range []struct {
+		subcommand, sentence string
+		spec                 probe.Spec
+	}{
+		{"prune", "Flux has nothing to remove", &prune.Spec{Target: target}},
+		{"argocd-removal", "Argo CD has nothing to remove", &removal.Spec{Target: target}},
+		{"argocd-removal", "Argo CD has nothing to remove", &removal.Spec{Target: target, Delete: true}},
+	} {
+		spec, err := probe.Encode(test.spec)
 		require.NoError(t, err)
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitOpen, run(t.Context(), []string{"argocd-removal"}, strings.NewReader(spec), &stdout, &stderr), stderr.String())
-		assert.Contains(t, stderr.String(), "Argo CD has nothing to remove")
-		var report removal.Report
+		require.Equal(t, exitOpen, run(t.Context(), []string{test.subcommand}, strings.NewReader(spec), &stdout, &stderr), stderr.String())
+		assert.Contains(t, stderr.String(), test.sentence)
+		var report probe.Head
 		require.NoError(t, json.Unmarshal([]byte(probe.ReportLine(stdout.String())), &report))
-		assert.Equal(t, "infra", report.Cluster)
-		assert.Equal(t, "argocd-removal", report.Kind)
+		assert.Equal(t, []string{"infra", test.subcommand}, []string{report.Cluster, report.Kind})
 	}
 }
 
-func TestArgoCDRemoval_HasNoFlags(t *testing.T) {
+func TestRemovals_HaveNoFlags(t *testing.T) {
 	t.Parallel()
-	var stdout, stderr bytes.Buffer
-	assert.Equal(t, exitUsage, run(t.Context(), []string{"argocd-removal", "--kubeconfig", "x"}, strings.NewReader(""), &stdout, &stderr))
-	assert.Equal(t, exitUsage, run(t.Context(), []string{"argocd-removal"}, strings.NewReader(`{"cluster":"infra"}`), &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "kubeconfig: is empty")
+	for _, subcommand := range []string{"prune", "argocd-removal"} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, exitUsage, run(t.Context(), []string{subcommand, "--kubeconfig", "x"}, strings.NewReader(""), &stdout, &stderr))
+		assert.Equal(t, exitUsage, run(t.Context(), []string{subcommand}, strings.NewReader(`{"cluster":"infra"}`), &stdout, &stderr))
+		assert.Contains(t, stderr.String(), "kubeconfig: is empty")
+	}
 }
