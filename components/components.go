@@ -10,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/handover"
 	"github.com/slipway-platform/slipway/components/internal/step"
 )
 
@@ -24,6 +25,9 @@ type FluxValues = component.FluxValues
 
 // Steps holds the arguments of every component that runs slipway-probe.
 type Steps = component.Steps
+
+// GitOpsHandover is the handover to either engine.
+type GitOpsHandover = handover.GitOpsHandover
 
 // RunInstalled makes all components of a program run the probe of an installed binary, `slipway probe`, instead of compiling the probe. The
 // binary is in the folder bin of the project, or on PATH. Call it before the first component.

@@ -3,6 +3,7 @@ package stacks
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/argocd"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/stacks/steps"
@@ -25,15 +26,11 @@ func (a *argoCD) prepare(args *secrets.SecretsFoundationArgs) {
 	args.ArgoCD = &secrets.ArgoCD{GitOps: a.GitOps, Access: a.Secrets.OfSource(a.GitOps.Access()), Before: a.before}
 }
 
-func (a *argoCD) handOver() (*handover, error) {
+func (a *argoCD) handOver() (*components.GitOpsHandover, error) {
 	args := &argocd.GitOpsHandoverArgs{
 		GitOps: a.GitOps, Release: a.ArgoCDService(), Settings: a.Settings(), Before: a.before,
 		InCluster: a.objectsAfter(a.gate, a.core, a.foundation), Steps: a.steps(), VMs: a.talos.VMs(),
 		Access: a.talos.Fingerprint(a.AccessToSource()...),
 	}
-	made, err := argocd.NewGitOpsHandover(a.ctx, steps.GitOps, args, a.afterGate())
-	if err != nil {
-		return nil, err
-	}
-	return &handover{awaited: made, report: made.Report, revision: made.Revision}, nil
+	return argocd.NewGitOpsHandover(a.ctx, steps.GitOps, args, a.afterGate())
 }

@@ -42,10 +42,10 @@ type chain struct {
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
-	handover   *handover            // nil if the stack does not hand over
-	storage    *readiness.LaterGate // waits until pods get volumes; nil without declared classes and drivers
-	mesh       *readiness.LaterGate // waits until the cluster is connected with its peers; nil without peers
-	checks     *readiness.LaterGate // waits until the declared checks hold; nil without checks
+	handover   *components.GitOpsHandover // nil if the stack does not hand over
+	storage    *readiness.LaterGate       // waits until pods get volumes; nil without declared classes and drivers
+	mesh       *readiness.LaterGate       // waits until the cluster is connected with its peers; nil without peers
+	checks     *readiness.LaterGate       // waits until the declared checks hold; nil without checks
 }
 
 // deploy registers all components in order, and the outputs. beside are the stacks with a file in the checkout.

@@ -3,6 +3,7 @@ package stacks
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/secrets"
 )
 
@@ -13,13 +14,5 @@ type engine interface {
 	// prepare adds to the secrets foundation what must exist before the engine starts.
 	prepare(*secrets.SecretsFoundationArgs)
 	// handOver installs the engine, which has applied the repository at the end.
-	handOver() (*handover, error)
-}
-
-// handover is a cluster that an engine has taken over.
-type handover struct {
-	awaited
-
-	report   pulumi.StringOutput // the probe's, one line of JSON
-	revision pulumi.StringOutput // of the repository, that the engine has applied
+	handOver() (*components.GitOpsHandover, error)
 }

@@ -23,7 +23,7 @@ func (c *chain) outputs() pulumi.Map {
 		}
 	}
 	if c.handover != nil {
-		outputs[contract.HandoverReport], outputs[contract.GitRevision] = c.handover.report, c.handover.revision
+		outputs[contract.HandoverReport], outputs[contract.GitRevision] = c.handover.Report, c.handover.Revision
 	}
 	if c.mesh != nil {
 		outputs[contract.MeshSpec], outputs[contract.MeshReport] = c.mesh.Spec, c.mesh.Report

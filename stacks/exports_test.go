@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
@@ -28,7 +29,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 			talos:      &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
 			gate:       &readiness.ReadinessGate{Report: text, Spec: text},
 			foundation: &secrets.SecretsFoundation{},
-			handover:   &handover{report: text, revision: text},
+			handover:   &components.GitOpsHandover{Report: text, Revision: text},
 		}
 		mesh := c.Network.LoadBalancers.Mesh
 		c.Network.LoadBalancers.Mesh = netip.Addr{}

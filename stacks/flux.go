@@ -3,6 +3,7 @@ package stacks
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/stacks/steps"
@@ -27,7 +28,7 @@ func (f *flux) prepare(args *secrets.SecretsFoundationArgs) {
 	}
 }
 
-func (f *flux) handOver() (*handover, error) {
+func (f *flux) handOver() (*components.GitOpsHandover, error) {
 	needs := f.foundation.Flux
 	args := &gitops.GitOpsHandoverArgs{
 		GitOps: f.GitOps, Settings: f.Settings(), Secrets: needs,
@@ -40,9 +41,5 @@ func (f *flux) handOver() (*handover, error) {
 	if needs.Decryption != "" {
 		args.Decryption = f.talos.Fingerprint(f.SOPSAgeKey.Reveal())
 	}
-	made, err := gitops.NewGitOpsHandover(f.ctx, steps.GitOps, args, f.afterGate())
-	if err != nil {
-		return nil, err
-	}
-	return &handover{awaited: made, report: made.Report, revision: made.Revision}, nil
+	return gitops.NewGitOpsHandover(f.ctx, steps.GitOps, args, f.afterGate())
 }
