@@ -86,6 +86,24 @@ func (r Result) Asks(questions ...Question) Result {
 	return r
 }
 
+// WithCommand sets the commands of a result.
+func (r Result) WithCommand(commands string) Result {
+	r.Command = commands
+	return r
+}
+
+// WithEvidence adds lines to the evidence of a result.
+func (r Result) WithEvidence(lines ...string) Result {
+	r.Evidence = append(r.Evidence, lines...)
+	return r
+}
+
+// ForGood marks a failed result that waiting is unlikely to change.
+func (r Result) ForGood() Result {
+	r.Hopeless = true
+	return r
+}
+
 // sentence is the subject and the condition in one line.
 func (r Result) sentence() string {
 	if r.Subject == "" {

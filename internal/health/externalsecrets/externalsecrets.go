@@ -84,9 +84,7 @@ func judge(seen *Cluster, objects health.Seen[Object], of Object) []health.Resul
 			return []health.Result{object.result(seen.warning(object))}
 		}
 	}
-	result := health.Fail(subject, "does not exist")
-	result.Command = of.command("get")
-	return []health.Result{result}
+	return []health.Result{health.Fail(subject, "does not exist").WithCommand(of.command("get"))}
 }
 
 // Synced judges an ExternalSecret, whatever its store. Of seen, it needs Secrets and Warnings.
@@ -118,9 +116,7 @@ func (o Object) result(warning string) health.Result {
 		reason += "; " + warning
 		reason += o.remedy(warning)
 	}
-	result := health.Fail(o.title(), reason)
-	result.Command = o.command("describe")
-	return result
+	return health.Fail(o.title(), reason).WithCommand(o.command("describe"))
 }
 
 // remedy returns what an answer of Connect with an HTTP status means; "" for others. The client of Connect writes it as "status 401: …".

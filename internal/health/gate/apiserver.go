@@ -50,7 +50,7 @@ var apiServerReady = check{
 			if result.Verdict == health.Passed {
 				result.Reason = skew
 			} else {
-				result.Evidence = append(result.Evidence, skew)
+				result = result.WithEvidence(skew)
 			}
 		}
 		return []health.Result{result}

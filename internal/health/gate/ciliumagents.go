@@ -2,7 +2,6 @@ package gate
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -38,11 +37,9 @@ var ciliumAgents = check{
 }
 
 func noAgent(want Machine, seen *Cluster) health.Result {
-	result := health.Fail(want.Name, "no agent pod is on this node")
-	if node, _ := seen.node(want.Name); len(node.Taints) > 0 {
-		result.Evidence = []string{"taints: " + strings.Join(node.Taints, ", ")}
-	}
-	result.Command = "kubectl -n NAMESPACE describe daemonset -l " + cluster.CiliumAgentSelector
+	node, _ := seen.node(want.Name)
+	result := health.Fail(want.Name, "no agent pod is on this node").WithEvidence(node.taints()...).
+		WithCommand("kubectl -n NAMESPACE describe daemonset -l " + cluster.CiliumAgentSelector)
 	for _, set := range seen.AgentSets.Items {
 		result = result.Asks(set.Events())
 	}
@@ -61,8 +58,7 @@ func agentReady(subject string, pod kube.Pod, version string) health.Result {
 		}
 	}
 	result.Lost = pod.Lost
-	result.Command = fmt.Sprintf("kubectl -n %s describe pod %s", pod.Namespace, pod.Name)
-	return result.Asks(health.Question{Kind: health.Events, Object: "Pod", Namespace: pod.Namespace, Name: pod.Name})
+	return result.WithCommand(fmt.Sprintf("kubectl -n %s describe pod %s", pod.Namespace, pod.Name)).Asks(pod.Events())
 }
 
 // agentOn returns the agent pod of a node. A pod that is being deleted counts only if there is no other.

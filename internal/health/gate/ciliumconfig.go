@@ -29,9 +29,7 @@ var ciliumConfig = check{
 				if !set {
 					value = "not set"
 				}
-				result := health.Fail(want.key, fmt.Sprintf("is %s instead of %s", value, want.value))
-				result.Hopeless = true
-				results = append(results, result)
+				results = append(results, health.Fail(want.key, fmt.Sprintf("is %s instead of %s", value, want.value)).ForGood())
 			}
 		}
 		if len(results) == 0 {

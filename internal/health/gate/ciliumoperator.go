@@ -58,7 +58,7 @@ var ciliumOperator = check{
 		if ready > 0 {
 			result.Reason = fmt.Sprintf("%d of %d pods are Ready and no other exists", ready, want)
 		}
-		result.Command = "kubectl -n NAMESPACE describe deployments,replicasets -l " + OperatorSelector
+		result = result.WithCommand("kubectl -n NAMESPACE describe deployments,replicasets -l " + OperatorSelector)
 		for _, w := range seen.Operator.Items {
 			result = result.Asks(w.Events())
 		}

@@ -40,9 +40,7 @@ var ciliumRanges = check{
 				result.Hopeless = len(own.CIDRs) > 0
 				return result
 			case len(pools) > 0 && !slices.Equal(pools, node.PodCIDRs):
-				result := health.Fail(want.Name, nodeRangesDiffer("its agent gives addresses from", pools, node.PodCIDRs))
-				result.Hopeless = true
-				return result
+				return health.Fail(want.Name, nodeRangesDiffer("its agent gives addresses from", pools, node.PodCIDRs)).ForGood()
 			}
 			return health.Pass(want.Name)
 		})

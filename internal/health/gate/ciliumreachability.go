@@ -87,11 +87,11 @@ func unreachableNodes(spec *Spec, seen *Cluster) map[string]health.Result {
 		if len(from) < 2 || len(from)*2 <= others {
 			continue
 		}
-		result := health.Fail(to.Name, fmt.Sprintf("is not reached by %d of %d others: %s", len(from), others, why))
-		result.Evidence = []string{"not reached from " + strings.Join(from, ", ")}
 		pod, _ := seen.agentOn(from[0])
-		result.Command = fmt.Sprintf("kubectl -n NAMESPACE exec %s -c cilium-agent -- cilium-health status", pod.Name)
-		unreachable[to.Name] = result.Asks(seen.agentLog(to.Name)...)
+		unreachable[to.Name] = health.Fail(to.Name, fmt.Sprintf("is not reached by %d of %d others: %s", len(from), others, why)).
+			WithEvidence("not reached from " + strings.Join(from, ", ")).
+			WithCommand(fmt.Sprintf("kubectl -n NAMESPACE exec %s -c cilium-agent -- cilium-health status", pod.Name)).
+			Asks(seen.agentLog(to.Name)...)
 	}
 	return unreachable
 }

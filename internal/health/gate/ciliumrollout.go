@@ -41,12 +41,11 @@ func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloa
 		switch behind := w.Behind(); {
 		// Inline manifests have Helm's annotation, too, so that a release can take the objects over. In that mode it means nothing.
 		case spec.Cilium.Mode == cluster.CiliumHelm && w.Release == "":
-			result = health.Fail(subject, w.Name+" belongs to no Helm release; it was made by an inline manifest or by hand")
-			result.Hopeless = true
-			result.Command = fmt.Sprintf("kubectl -n %s get %s %s -o yaml", w.Namespace, kind, w.Name)
+			result = health.Fail(subject, w.Name+" belongs to no Helm release; it was made by an inline manifest or by hand").
+				ForGood().WithCommand(fmt.Sprintf("kubectl -n %s get %s %s -o yaml", w.Namespace, kind, w.Name))
 		case behind != "":
-			result = health.Fail(subject, behind).Asks(w.Events())
-			result.Command = fmt.Sprintf("kubectl -n %s rollout status %s/%s", w.Namespace, kind, w.Name)
+			result = health.Fail(subject, behind).Asks(w.Events()).
+				WithCommand(fmt.Sprintf("kubectl -n %s rollout status %s/%s", w.Namespace, kind, w.Name))
 		}
 		results = append(results, result)
 	}

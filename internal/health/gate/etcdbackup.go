@@ -81,13 +81,13 @@ func (seen *Cluster) backup(in *bucket.Bucket) health.Result {
 	if !newest.IsZero() {
 		text = fmt.Sprintf("%s is of %s, more than a day ago", what, newest.UTC().Format(time.RFC3339))
 	}
-	result := health.Skip(BackupName, text+"; "+job.state(seen.CronJobs.Err)+"; see docs/gitops.md, \"Snapshots of etcd\"")
-	result.Command = "kubectl -n " + cluster.BackupNamespace + " get cronjobs,jobs,pods; kubectl -n " + cluster.BackupNamespace +
-		" logs --prefix -l app.kubernetes.io/name=" + BackupName
+	remark := health.Skip(BackupName, text+"; "+job.state(seen.CronJobs.Err)+"; see docs/gitops.md, \"Snapshots of etcd\"").
+		WithCommand("kubectl -n " + cluster.BackupNamespace + " get cronjobs,jobs,pods; kubectl -n " + cluster.BackupNamespace +
+			" logs --prefix -l app.kubernetes.io/name=" + BackupName)
 	if in != nil && seen.Backup.Err != nil {
-		result.Evidence = []string{"the bucket cannot be listed: " + seen.Backup.Err.Reason}
+		return remark.WithEvidence("the bucket cannot be listed: " + seen.Backup.Err.Reason)
 	}
-	return result
+	return remark
 }
 
 // state says in a few words what the CronJob does.

@@ -62,6 +62,5 @@ func memberHealth(node Machine, talos TalosNode, followers map[uint64]int, names
 		return health.Pass(node.Name)
 	}
 	slices.Sort(problems)
-	return health.Fail(node.Name, strings.Join(problems, "; ")).
-		Asks(health.Question{Kind: health.ServiceLog, Name: "etcd", Address: node.Address, Node: node.Name})
+	return health.Fail(node.Name, strings.Join(problems, "; ")).Asks(node.log("etcd"))
 }

@@ -40,9 +40,8 @@ var etcdMembers = check{
 			results = append(results, memberResult(node, lists, seen))
 		}
 		for _, member := range undeclaredMembers(spec, lists) {
-			result := health.Fail(member.Title(), "is a member of etcd and no declared control plane")
-			result.Command = "talosctl -n " + lists[0].node.Address.String() + " etcd members"
-			results = append(results, result)
+			results = append(results, health.Fail(member.Title(), "is a member of etcd and no declared control plane").
+				WithCommand("talosctl -n "+lists[0].node.Address.String()+" etcd members"))
 		}
 		return results
 	},
@@ -107,18 +106,16 @@ func memberResult(node Machine, lists []memberList, seen *Cluster) health.Result
 	service := talos.Services["etcd"]
 	switch {
 	case talos.Err != nil:
-		result.Evidence = append(result.Evidence, "its Talos API does not answer")
+		result = result.WithEvidence("its Talos API does not answer")
 	case service.State != "":
 		line := "its etcd is " + service.State
 		if service.Message != "" {
 			line += ": " + service.Message
 		}
-		result.Evidence = append(result.Evidence, line)
-		result = result.Asks(health.Question{Kind: health.ServiceLog, Name: "etcd", Address: node.Address, Node: node.Name})
+		result = result.WithEvidence(line).Asks(node.log("etcd"))
 	}
-	result.Evidence = append(result.Evidence, "members that "+lists[0].node.Name+" lists: "+memberNames(lists[0].members))
-	result.Command = fmt.Sprintf("talosctl -n %s etcd members; talosctl -n ADDRESS logs etcd", lists[0].node.Address)
-	return result
+	return result.WithEvidence("members that " + lists[0].node.Name + " lists: " + memberNames(lists[0].members)).
+		WithCommand(fmt.Sprintf("talosctl -n %s etcd members; talosctl -n ADDRESS logs etcd", lists[0].node.Address))
 }
 
 // findMember finds a node among members: by name, or by its address before the member has started.

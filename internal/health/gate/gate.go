@@ -97,6 +97,6 @@ func notAwaited(result health.Result) health.Result {
 		return result
 	}
 	remark := health.Skip(result.Subject, "is not waited for, because Cilium comes after this gate: "+result.Reason)
-	remark.Check, remark.Evidence, remark.Command = result.Check, result.Evidence, result.Command
-	return remark
+	remark.Check = result.Check
+	return remark.WithEvidence(result.Evidence...).WithCommand(result.Command)
 }

@@ -34,10 +34,9 @@ var kubernetesVersion = check{
 			if len(problems) == 0 {
 				return health.Pass(want.Name)
 			}
-			result := health.Fail(want.Name, strings.Join(problems, ", ")+"; "+spec.Versions.Kubernetes+" is declared, and Talos starts it "+
+			return health.Fail(want.Name, strings.Join(problems, ", ")+"; "+spec.Versions.Kubernetes+" is declared, and Talos starts it "+
 				"when it has the image; or upgrade all nodes: talosctl -n "+spec.controlPlanes()[0].Address.String()+" upgrade-k8s --to "+
-				strings.TrimPrefix(spec.Versions.Kubernetes, "v"))
-			return result.Asks(health.Question{Kind: health.ServiceLog, Name: "kubelet", Address: want.Address, Node: want.Name})
+				strings.TrimPrefix(spec.Versions.Kubernetes, "v")).Asks(want.log("kubelet"))
 		})
 	}),
 }

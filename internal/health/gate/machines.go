@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health"
 )
 
 // Machine is a declared machine of the cluster.
@@ -26,6 +27,11 @@ func (m Machine) addresses() []netip.Addr {
 		return []netip.Addr{m.Address}
 	}
 	return []netip.Addr{m.Address, m.Address6}
+}
+
+// log asks for the log of a Talos service of the machine.
+func (m Machine) log(service string) health.Question {
+	return health.Question{Kind: health.ServiceLog, Name: service, Address: m.Address, Node: m.Name}
 }
 
 // Network is the declared ranges, which the ranges in use are compared with.

@@ -29,10 +29,9 @@ var nodeLabels = check{
 			if len(lacks) == 0 {
 				return health.Pass(want.Name)
 			}
-			result := health.Fail(want.Name, "lacks the declared "+plural("label", lacks)+"; Talos sets labels, see its log; or set by hand: "+
-				"kubectl label node "+want.Name+" --overwrite "+strings.Join(set, " "))
-			result.Command = "talosctl -n ADDRESS logs controller-runtime; kubectl get node NODE --show-labels"
-			return result
+			return health.Fail(want.Name, "lacks the declared "+plural("label", lacks)+"; Talos sets labels, see its log; or set by hand: "+
+				"kubectl label node "+want.Name+" --overwrite "+strings.Join(set, " ")).
+				WithCommand("talosctl -n ADDRESS logs controller-runtime; kubectl get node NODE --show-labels")
 		})
 	},
 }

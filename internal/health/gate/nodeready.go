@@ -1,8 +1,6 @@
 package gate
 
 import (
-	"strings"
-
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -29,11 +27,8 @@ var nodeReady = check{
 			}
 			result := health.Fail(want.Name, health.NotReady(node.Ready, node.Reason, node.Message))
 			result.Lost = node.Lost
-			if len(node.Taints) > 0 {
-				result.Evidence = []string{"taints: " + strings.Join(node.Taints, ", ")}
-			}
-			return result.Asks(health.Question{Kind: health.Events, Object: "Node", Name: want.Name},
-				health.Question{Kind: health.ServiceLog, Name: "kubelet", Address: want.Address, Node: want.Name})
+			return result.WithEvidence(node.taints()...).
+				Asks(health.Question{Kind: health.Events, Object: "Node", Name: want.Name}, want.log("kubelet"))
 		})
 	}),
 }

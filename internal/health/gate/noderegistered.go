@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -55,9 +56,8 @@ var nodeRegistered = check{
 		}
 		for _, node := range seen.Nodes.Items {
 			if !known[node.Name] && !spec.Skip.Has(node.Name) {
-				result := health.Skip(node.Name, "is registered and not declared, so it is not judged; declare it, or remove it from the cluster")
-				result.Command = "kubectl get node -o wide " + node.Name
-				results = append(results, result)
+				remark := health.Skip(node.Name, "is registered and not declared, so it is not judged; declare it, or remove it from the cluster")
+				results = append(results, remark.WithCommand("kubectl get node -o wide "+node.Name))
 			}
 		}
 		return results
@@ -65,12 +65,10 @@ var nodeRegistered = check{
 }
 
 func registeredAs(want Machine, other string) health.Result {
-	result := health.Fail(want.Name,
+	return health.Fail(want.Name,
 		fmt.Sprintf("node %s is registered as %s instead of %s; set its name, then remove the other: kubectl delete node %s",
-			want.Address, other, want.Name, other))
-	result.Hopeless = true
-	result.Command = "talosctl -n ADDRESS get hostnamestatus,nodename; kubectl get node -o wide " + other
-	return result
+			want.Address, other, want.Name, other)).
+		ForGood().WithCommand("talosctl -n ADDRESS get hostnamestatus,nodename; kubectl get node -o wide " + other)
 }
 
 func notRegistered(want Machine, seen *Cluster) health.Result {
@@ -80,9 +78,8 @@ func notRegistered(want Machine, seen *Cluster) health.Result {
 	if seen.Talos[want.Name].Err != nil {
 		return health.Block(want.Name, "the Talos API of "+want.Name+" does not answer")
 	}
-	result := health.Fail(want.Name, fmt.Sprintf("is not registered; its kubelet at %s has not joined", want.Address))
-	result.Command = "talosctl -n ADDRESS logs kubelet"
-	return result.Asks(health.Question{Kind: health.ServiceLog, Name: "kubelet", Address: want.Address, Node: want.Name})
+	return health.Fail(want.Name, fmt.Sprintf("is not registered; its kubelet at %s has not joined", want.Address)).
+		WithCommand("talosctl -n ADDRESS logs kubelet").Asks(want.log("kubelet"))
 }
 
 // node finds a Node object by name.
@@ -107,6 +104,14 @@ func (seen *Cluster) misnamed(want Machine) string {
 		}
 	}
 	return ""
+}
+
+// taints returns the node's taints as a line of evidence; none without taints.
+func (n Node) taints() []string {
+	if len(n.Taints) == 0 {
+		return nil
+	}
+	return []string{"taints: " + strings.Join(n.Taints, ", ")}
 }
 
 func (n Node) hasAddress(want Machine) bool {

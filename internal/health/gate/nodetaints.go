@@ -33,16 +33,13 @@ var nodeTaints = check{
 			}
 			set := "kubectl taint node " + want.Name + " --overwrite " + strings.Join(lacks, " ")
 			if want.Role == cluster.ControlPlane {
-				result := health.Fail(want.Name, "lacks the declared "+plural("taint", lacks)+"; Talos sets taints of control planes, see its log; "+
-					"or set by hand: "+set)
-				result.Command = "talosctl -n ADDRESS logs controller-runtime; kubectl describe node NODE"
-				return result
+				return health.Fail(want.Name, "lacks the declared "+plural("taint", lacks)+"; Talos sets taints of control planes, see its log; "+
+					"or set by hand: "+set).
+					WithCommand("talosctl -n ADDRESS logs controller-runtime; kubectl describe node NODE")
 			}
-			result := health.Fail(want.Name, "lacks the declared "+plural("taint", lacks)+
-				"; a worker gets taints only when it registers, so set by hand: "+set)
-			result.Hopeless = true
-			result.Command = "kubectl describe node NODE"
-			return result
+			return health.Fail(want.Name, "lacks the declared "+plural("taint", lacks)+
+				"; a worker gets taints only when it registers, so set by hand: "+set).
+				ForGood().WithCommand("kubectl describe node NODE")
 		})
 	},
 }
@@ -59,10 +56,8 @@ func undeclaredTaints(want Machine, node Node) health.Result {
 	if len(more) == 0 {
 		return health.Pass(want.Name)
 	}
-	result := health.Skip(want.Name, "has the "+plural("taint", more)+", not declared; declare it, or remove it: kubectl taint node "+
-		want.Name+" "+strings.Join(remove, " "))
-	result.Command = "kubectl describe node NODE"
-	return result
+	return health.Skip(want.Name, "has the "+plural("taint", more)+", not declared; declare it, or remove it: kubectl taint node "+
+		want.Name+" "+strings.Join(remove, " ")).WithCommand("kubectl describe node NODE")
 }
 
 // temporaryTaint reports whether Kubernetes, a cloud provider or Cilium sets and removes a taint by itself.

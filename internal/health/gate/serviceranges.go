@@ -18,9 +18,7 @@ var serviceRanges = check{
 				continue // a range that somebody added to the cluster's own
 			}
 			if problems := rangesDiffer("services", service.CIDRs, spec.Network.ServiceCIDRs); len(problems) > 0 {
-				result := health.Fail("", "gives "+problems[0])
-				result.Hopeless = true
-				return []health.Result{result}
+				return []health.Result{health.Fail("", "gives "+problems[0]).ForGood()}
 			}
 			return []health.Result{health.Pass("")}
 		}

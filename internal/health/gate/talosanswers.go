@@ -32,7 +32,7 @@ var talosAnswers = check{
 				result = health.Fail(node.Name, "does not answer at "+node.Address.String()+": "+reason)
 				result.Hopeless = talos.Err.Hopeless
 				if talos.Closed {
-					result.Evidence = append(result.Evidence, talosapi.ClosedHint)
+					result = result.WithEvidence(talosapi.ClosedHint)
 				}
 			case !talos.Asked:
 				result = health.NotSeen(node.Name, "Talos API")
@@ -45,8 +45,7 @@ var talosAnswers = check{
 			err := seen.Talos[spec.Nodes[0].Name].Err
 			result := health.Fail("", "no node answers: "+err.Reason)
 			result.Hopeless = err.Hopeless
-			result.Command = "talosctl -n " + spec.Nodes[0].Address.String() + " version"
-			return []health.Result{result}
+			return []health.Result{result.WithCommand("talosctl -n " + spec.Nodes[0].Address.String() + " version")}
 		}
 		return results
 	},

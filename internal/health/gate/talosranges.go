@@ -31,8 +31,7 @@ var talosRanges = check{
 				problems := append(rangesDiffer("pods", used.PodCIDRs, spec.Network.PodCIDRs),
 					rangesDiffer("services", used.ServiceCIDRs, spec.Network.ServiceCIDRs)...)
 				if len(problems) > 0 {
-					result = health.Fail(node.Name, "gives "+strings.Join(problems, "; "))
-					result.Hopeless = true
+					result = health.Fail(node.Name, "gives "+strings.Join(problems, "; ")).ForGood()
 				}
 			}
 			return result

@@ -48,10 +48,10 @@ func nodeServices(node Machine, want []string, talos TalosNode) health.Result {
 		problems = append(problems, id+" "+problem)
 		service, present := talos.Services[id]
 		if service.Message != "" && !strings.Contains(problem, service.Message) {
-			result.Evidence = append(result.Evidence, "last event of "+id+": "+service.Message)
+			result = result.WithEvidence("last event of " + id + ": " + service.Message)
 		}
 		if present {
-			result = result.Asks(health.Question{Kind: health.ServiceLog, Name: id, Address: node.Address, Node: node.Name})
+			result = result.Asks(node.log(id))
 		}
 		result.Command = cmp.Or(result.Command, fmt.Sprintf("talosctl -n ADDRESS service %s; talosctl -n ADDRESS logs %[1]s", id))
 	}

@@ -29,8 +29,7 @@ var talosVersion = check{
 				installer := cmp.Or(spec.Versions.Installer, "INSTALLER:"+spec.Versions.Talos)
 				result = health.Fail(node.Name, "runs Talos "+version.Runs+", "+spec.Versions.Talos+" is declared; "+
 					"upgrade one machine after the other: talosctl -n "+node.Address.String()+" upgrade --image "+installer+
-					"; or declare "+version.Runs)
-				result.Hopeless = true
+					"; or declare "+version.Runs).ForGood()
 			}
 			return result
 		})

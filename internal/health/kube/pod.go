@@ -83,7 +83,12 @@ func (p Pod) ReadyResult(subject string) health.Result {
 	if why := p.waitingContainer(); why != "" {
 		result.Reason += ": " + why
 	}
-	return result.Asks(health.Question{Kind: health.Events, Object: "Pod", Namespace: p.Namespace, Name: p.Name})
+	return result.Asks(p.Events())
+}
+
+// Events asks for the events about the pod.
+func (p Pod) Events() health.Question {
+	return health.Question{Kind: health.Events, Object: "Pod", Namespace: p.Namespace, Name: p.Name}
 }
 
 // waitingContainer names the first container that waits for another reason than the start of the containers before it.

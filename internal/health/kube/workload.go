@@ -120,16 +120,14 @@ func (w Workload) Rollout(pods health.Seen[Pod]) health.Result {
 		return result
 	}
 	if w.Failure != "" {
-		result.Evidence = append(result.Evidence, w.Kind+": "+w.Failure)
+		result = result.WithEvidence(w.Kind + ": " + w.Failure)
 	}
 	if len(notReady) > 0 {
 		pod := notReady[0]
 		result.Reason += "; " + pod.Reason
-		result.Evidence = append(result.Evidence, pod.Evidence...)
-		result.Command = pod.Command
-		result = result.Asks(pod.Ask...)
+		result = result.WithEvidence(pod.Evidence...).WithCommand(pod.Command).Asks(pod.Ask...)
 	} else {
-		result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", w.Namespace, strings.ToLower(w.Kind), w.Name)
+		result = result.WithCommand(fmt.Sprintf("kubectl -n %s describe %s %s", w.Namespace, strings.ToLower(w.Kind), w.Name))
 	}
 	return result.Asks(w.Events())
 }

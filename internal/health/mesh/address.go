@@ -25,9 +25,8 @@ var addressAssigned = check{
 			return []health.Result{result}
 		}
 		if len(seen.Services.Items) == 0 {
-			result := health.Fail(subject, "does not exist: Cilium is not installed with the values of a mesh")
-			result.Command = "helm -n NAMESPACE get values cilium"
-			return []health.Result{spec.withInlineRemedy(result)}
+			missing := health.Fail(subject, "does not exist: Cilium is not installed with the values of a mesh")
+			return []health.Result{spec.withInlineRemedy(missing.WithCommand("helm -n NAMESPACE get values cilium"))}
 		}
 		service := seen.Services.Items[0]
 		reason := ""

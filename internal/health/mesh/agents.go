@@ -15,8 +15,7 @@ var agentsSee = check{
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		return seen.each(spec, func(peer Peer) (results []health.Result) {
 			if result, missing := seen.Agents.Unread(peer.Name, "agent pods"); missing {
-				result.Command = listAgents
-				return []health.Result{result}
+				return []health.Result{result.WithCommand(listAgents)}
 			}
 			if cause := seen.notCopied(spec, peer); cause != "" {
 				return []health.Result{health.Block(peer.Name, cause)}
@@ -25,9 +24,7 @@ var agentsSee = check{
 				results = append(results, seen.sees(spec, agent, peer))
 			}
 			if len(results) == 0 {
-				result := health.Fail(peer.Name, "no Cilium agent is Ready")
-				result.Command = listAgents
-				return []health.Result{result}
+				return []health.Result{health.Fail(peer.Name, "no Cilium agent is Ready").WithCommand(listAgents)}
 			}
 			return results
 		})
@@ -79,9 +76,7 @@ func (seen *Cluster) notCopied(spec *Spec, peer Peer) string {
 func (seen *Cluster) sees(spec *Spec, agent agent, peer Peer) health.Result {
 	subject := peer.Name + " on " + agent.node
 	if agent.pod.Name == "" {
-		result := health.Fail(subject, "no Cilium agent is Ready on the node")
-		result.Command = listAgents
-		return result
+		return health.Fail(subject, "no Cilium agent is Ready on the node").WithCommand(listAgents)
 	}
 	report := seen.Reports[agent.pod.Name]
 	if !report.Asked {
@@ -95,10 +90,9 @@ func (seen *Cluster) sees(spec *Spec, agent agent, peer Peer) health.Result {
 		}
 		return result
 	}
-	result := health.Fail(subject, problem)
-	result.Evidence = report.evidence(peer)
-	result.Command = fmt.Sprintf("kubectl -n %s exec %s -c %s -- cilium-dbg troubleshoot clustermesh %s",
-		agent.pod.Namespace, agent.pod.Name, cluster.CiliumAgentContainer, peer.Name)
+	result := health.Fail(subject, problem).WithEvidence(report.evidence(peer)...).
+		WithCommand(fmt.Sprintf("kubectl -n %s exec %s -c %s -- cilium-dbg troubleshoot clustermesh %s",
+			agent.pod.Namespace, agent.pod.Name, cluster.CiliumAgentContainer, peer.Name))
 	if _, configured := report.Peers[peer.Name]; report.Err == "" && !configured {
 		return spec.withInlineRemedy(result)
 	}

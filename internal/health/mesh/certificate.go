@@ -52,8 +52,8 @@ func (seen *Cluster) certificate(spec *Spec, name string, address netip.Addr) he
 	case answer.Err != "":
 		return health.Skip(name, "its certificate was not looked at: "+spec.at(address)+" does not answer here ("+answer.Err+")")
 	case answer.TLS != "":
-		result = health.Fail(name, answer.TLS)
-		result.Command = fmt.Sprintf("openssl s_client -connect %s:%d -servername %s.%s", address, spec.Port, name, spec.Domain)
+		result = health.Fail(name, answer.TLS).
+			WithCommand(fmt.Sprintf("openssl s_client -connect %s:%d -servername %s.%s", address, spec.Port, name, spec.Domain))
 	case answer.Left < expiresSoon:
 		result.Reason = "that of " + name + " expires on " + answer.Expires + "; run pulumi up in its stack"
 	}

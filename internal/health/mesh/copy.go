@@ -44,10 +44,10 @@ func (seen *Cluster) copied(spec *Spec, peer Peer) health.Result {
 		if remote, known := report.Peers[peer.Name]; known && !remote.Connected && seen.Answers[peer.Name].Err == "" {
 			result.Reason += ", although its address answers to this computer"
 		}
-		result.Evidence = report.evidence(peer)
-		result.Command = fmt.Sprintf("kubectl -n %s exec %s -c %s -- clustermesh-apiserver kvstoremesh-dbg troubleshoot %s",
-			pod.Namespace, pod.Name, CopyContainer, peer.Name)
-		return result.Asks(health.Question{Kind: health.PodLog, Namespace: pod.Namespace, Name: pod.Name, Container: CopyContainer})
+		return result.WithEvidence(report.evidence(peer)...).
+			WithCommand(fmt.Sprintf("kubectl -n %s exec %s -c %s -- clustermesh-apiserver kvstoremesh-dbg troubleshoot %s",
+				pod.Namespace, pod.Name, CopyContainer, peer.Name)).
+			Asks(health.Question{Kind: health.PodLog, Namespace: pod.Namespace, Name: pod.Name, Container: CopyContainer})
 	}
 	return result
 }

@@ -28,8 +28,7 @@ var peersAnswer = check{
 			is, result := seen.presence(spec, peer), health.Pass(peer.Name)
 			switch {
 			case is.absent != "" && spec.Strict:
-				result = health.Fail(peer.Name, is.absent)
-				result.Command = fmt.Sprintf("nc -vz %s %d", peer.Address, spec.Port)
+				result = health.Fail(peer.Name, is.absent).WithCommand(fmt.Sprintf("nc -vz %s %d", peer.Address, spec.Port))
 			case is.absent != "":
 				result = health.Skip(peer.Name, is.absent)
 			case !is.judged:

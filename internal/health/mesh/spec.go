@@ -103,7 +103,7 @@ func validateCluster(path, name string, id int, address netip.Addr) []error {
 func (s *Spec) withInlineRemedy(result health.Result) health.Result {
 	if s.Inline {
 		result.Reason += "; Talos applies changed manifests only with talosctl upgrade-k8s"
-		result.Command = "talosctl -n ADDRESS upgrade-k8s --to VERSION"
+		return result.WithCommand("talosctl -n ADDRESS upgrade-k8s --to VERSION")
 	}
 	return result
 }

@@ -72,7 +72,7 @@ func judge(check cluster.Check, objects health.Seen[Object], absent Absent) []he
 		if absent == AbsentIsListed {
 			return []health.Result{health.Skip(title, "does not exist yet, so it is not checked")}
 		}
-		return []health.Result{withCommand(check, "", health.Fail(title, "does not exist"))}
+		return []health.Result{health.Fail(title, "does not exist").WithCommand(command(check, ""))}
 	}
 	var results []health.Result
 	for _, object := range objects.Items {
@@ -85,13 +85,12 @@ func (o Object) judge(check cluster.Check) health.Result {
 	if o.Holds {
 		return health.Pass(o.Title(check))
 	}
-	result := health.Fail(o.Title(check), o.Reason(check))
-	result.Evidence = []string{"expression: " + check.Expression}
+	result := health.Fail(o.Title(check), o.Reason(check)).WithEvidence("expression: " + check.Expression)
 	if check.Message != "" && o.Problem != "" {
-		result.Evidence = append(result.Evidence, o.Problem)
+		result = result.WithEvidence(o.Problem)
 	}
 	check.Objects.Name = o.Name
-	return withCommand(check, o.Namespace, result)
+	return result.WithCommand(command(check, o.Namespace))
 }
 
 // Reason says why the check does not hold: in the words of its author, if there are any.
@@ -99,8 +98,8 @@ func (o Object) Reason(check cluster.Check) string {
 	return cmp.Or(check.Message, o.Problem, check.Expression+" is false")
 }
 
-// withCommand adds the command that shows the objects.
-func withCommand(check cluster.Check, namespace string, result health.Result) health.Result {
+// command returns the command that shows the objects.
+func command(check cluster.Check, namespace string) string {
 	of := check.Objects
 	group, _, grouped := strings.Cut(of.APIVersion, "/")
 	command := "kubectl get " + strings.ToLower(of.Kind)
@@ -115,6 +114,5 @@ func withCommand(check cluster.Check, namespace string, result health.Result) he
 	} else if of.Selector != "" {
 		command += fmt.Sprintf(" -l '%s'", of.Selector)
 	}
-	result.Command = command
-	return result
+	return command
 }

@@ -64,8 +64,8 @@ var classesExist = health.Check[*Spec, *Cluster]{
 			default:
 				result, unread := seen.Classes.Unread(subject, "it")
 				if !unread {
-					result = health.Fail(subject, "does not exist"+others(seen.Classes.Items, func(c Class) string { return c.Name }))
-					result.Command = "kubectl get storageclasses"
+					result = health.Fail(subject, "does not exist"+others(seen.Classes.Items, func(c Class) string { return c.Name })).
+						WithCommand("kubectl get storageclasses")
 				}
 				results = append(results, result)
 			}
@@ -163,17 +163,14 @@ func (seen *Cluster) registered(spec *Spec, driver string) []health.Result {
 		return []health.Result{health.Skip("driver "+driver, "makes folders on the nodes' disks, and is no CSI driver")}
 	}
 	if result, unread := seen.Nodes.Unread("driver "+driver, "CSINodes"); unread {
-		result.Command = "kubectl get csinodes -o yaml"
-		return []health.Result{result}
+		return []health.Result{result.WithCommand("kubectl get csinodes -o yaml")}
 	}
 	has := func(node Node) bool { return slices.Contains(node.Drivers, driver) }
 	if len(spec.Nodes) == 0 {
 		if slices.ContainsFunc(seen.Nodes.Items, has) {
 			return []health.Result{health.Pass("driver " + driver)}
 		}
-		result := health.Fail("driver "+driver, "is registered on no node")
-		result.Command = "kubectl get csinodes -o yaml"
-		return []health.Result{result}
+		return []health.Result{health.Fail("driver "+driver, "is registered on no node").WithCommand("kubectl get csinodes -o yaml")}
 	}
 	var results []health.Result
 	for _, name := range spec.Nodes {

@@ -53,7 +53,6 @@ func (a Awaited) judge(seen *Cluster) health.Result {
 			return health.Pass(title)
 		}
 	}
-	result := health.Fail(title, reason)
-	result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", a.Namespace, strings.ToLower(a.Kind), a.Name)
-	return result
+	return health.Fail(title, reason).
+		WithCommand(fmt.Sprintf("kubectl -n %s describe %s %s", a.Namespace, strings.ToLower(a.Kind), a.Name))
 }

@@ -81,9 +81,8 @@ func (seen *Cluster) release(spec *Spec, release Release) []health.Result {
 		}
 	}
 	if len(results) == 0 {
-		result := health.Fail(subject, "has no Deployment, StatefulSet or DaemonSet")
-		result.Command = fmt.Sprintf("helm -n %s status %s", release.Namespace, release.Name)
-		return []health.Result{result}
+		return []health.Result{health.Fail(subject, "has no Deployment, StatefulSet or DaemonSet").
+			WithCommand(fmt.Sprintf("helm -n %s status %s", release.Namespace, release.Name))}
 	}
 	return results
 }
