@@ -75,10 +75,11 @@ func NewPlan(declared Releases, running []Running) (Plan, error) {
 		}
 	}
 	for _, version := range slices.Sorted(maps.Keys(nodesOf)) {
-		problems = append(problems, talosProblem(declared, version, turn.Names(nodesOf[version])))
+		on := " on " + turn.Names(nodesOf[version])
+		problems = append(problems, upgradeProblem("talos.version", "Talos", declared.Talos, []string{version}, on))
 	}
 	versions, err := plan.kubernetes(declared, running)
-	problems = append(problems, err, kubernetesProblem(declared, versions))
+	problems = append(problems, err, upgradeProblem("kubernetes.version", "Kubernetes", declared.Kubernetes, versions, ""))
 	if len(plan.Talos) > 0 && len(versions) > 0 {
 		problems = append(problems, supports("talos.version", declared.Talos, versions[0]))
 	}
@@ -130,38 +131,22 @@ func (p *Plan) kubernetes(declared Releases, running []Running) (versions []stri
 	return versions, errors.Join(problems...)
 }
 
-// talosProblem returns why nodes that run a version of Talos must not be upgraded to the declared one.
-func talosProblem(declared Releases, version, nodes string) error {
-	const path = "talos.version"
-	switch skip, err := minors(version, declared.Talos); {
-	case err != nil:
-		return fmt.Errorf("%s: Talos %s runs on %s: %w", path, version, nodes, err)
-	case semver.Compare(declared.Talos, version) < 0:
-		return fmt.Errorf("%s: %s is older than %s, which runs on %s, and downgrades are not made; declare %[3]s or a later one",
-			path, declared.Talos, version, nodes)
-	case skip > 1:
-		return fmt.Errorf("%s: %s skips minor releases after %s, which runs on %s; declare one minor release after the other",
-			path, declared.Talos, version, nodes)
-	}
-	return nil
-}
-
-// kubernetesProblem returns why Kubernetes must not be upgraded to the declared version. versions are those that run, the lowest first.
-func kubernetesProblem(declared Releases, versions []string) error {
-	const path = "kubernetes.version"
+// upgradeProblem returns why a program must not be upgraded to the declared version. versions are those that run, the lowest first; on says
+// where, or is "".
+func upgradeProblem(path, program, declared string, versions []string, on string) error {
 	if len(versions) == 0 {
 		return nil
 	}
 	lowest, highest := versions[0], versions[len(versions)-1]
-	switch skip, err := minors(lowest, declared.Kubernetes); {
+	switch skip, err := minors(lowest, declared); {
 	case err != nil:
-		return fmt.Errorf("%s: Kubernetes %s runs: %w", path, lowest, err)
-	case semver.Compare(declared.Kubernetes, highest) < 0:
-		return fmt.Errorf("%s: %s is older than %s, which runs, and downgrades are not made; declare %[3]s or a later one",
-			path, declared.Kubernetes, highest)
+		return fmt.Errorf("%s: %s %s runs%s: %w", path, program, lowest, on, err)
+	case semver.Compare(declared, highest) < 0:
+		return fmt.Errorf("%s: %s is older than %s, which runs%s, and downgrades are not made; declare %[3]s or a later one",
+			path, declared, highest, on)
 	case skip > 1:
-		return fmt.Errorf("%s: %s skips minor releases after %s, which runs; declare one minor release after the other",
-			path, declared.Kubernetes, lowest)
+		return fmt.Errorf("%s: %s skips minor releases after %s, which runs%s; declare one minor release after the other",
+			path, declared, lowest, on)
 	}
 	return nil
 }
