@@ -121,12 +121,9 @@ const TryFor = time.Minute
 
 // Try makes a node run a machine configuration. If no other one comes within TryFor, the node takes its former one back.
 func (c *Cluster) Try(ctx context.Context, node turn.Node, configuration string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
-	defer cancel()
-	_, err := c.talos[node.Address].ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
+	return c.apply(ctx, node, &machine.ApplyConfigurationRequest{
 		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(TryFor),
 	})
-	return talosapi.Message(err)
 }
 
 // Runs reports whether a node runs a machine configuration.
@@ -161,11 +158,13 @@ func (c *Cluster) Stage(ctx context.Context, node turn.Node, configuration strin
 }
 
 func (c *Cluster) stage(ctx context.Context, node turn.Node, configuration []byte) error {
+	return c.apply(ctx, node, &machine.ApplyConfigurationRequest{Data: configuration, Mode: machine.ApplyConfigurationRequest_STAGED})
+}
+
+func (c *Cluster) apply(ctx context.Context, node turn.Node, request *machine.ApplyConfigurationRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
 	defer cancel()
-	_, err := c.talos[node.Address].ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
-		Data: configuration, Mode: machine.ApplyConfigurationRequest_STAGED,
-	})
+	_, err := c.talos[node.Address].ApplyConfiguration(ctx, request)
 	return talosapi.Message(err)
 }
 
