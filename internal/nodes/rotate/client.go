@@ -139,21 +139,24 @@ func (c *clients) Apply(ctx context.Context, node turn.Node, trust Trust) error 
 }
 
 // StepAside implements machines.
-func (c *clients) StepAside(ctx context.Context, node turn.Node) (vip netip.Addr, err error) {
-	err = c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
-		vip, err = live.StepAside(ctx, talos)
-		return err
-	})
-	return vip, err
+func (c *clients) StepAside(ctx context.Context, node turn.Node) (netip.Addr, error) {
+	return ofNode(ctx, c, node, live.StepAside)
 }
 
 // Holds implements machines.
-func (c *clients) Holds(ctx context.Context, node turn.Node, address netip.Addr) (holds bool, err error) {
+func (c *clients) Holds(ctx context.Context, node turn.Node, address netip.Addr) (bool, error) {
+	return ofNode(ctx, c, node, func(ctx context.Context, talos *client.Client) (bool, error) { return live.Holds(ctx, talos, address) })
+}
+
+// ofNode asks a node as call does, and returns its answer.
+func ofNode[T any](
+	ctx context.Context, c *clients, node turn.Node, ask func(context.Context, *client.Client) (T, error),
+) (answer T, err error) {
 	err = c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
-		holds, err = live.Holds(ctx, talos, address)
+		answer, err = ask(ctx, talos)
 		return err
 	})
-	return holds, err
+	return answer, err
 }
 
 // trust returns what a configuration says about the authority.
@@ -191,30 +194,27 @@ func (c *clients) set(in *v1alpha1.Config, trust Trust) error {
 }
 
 // Joined implements machines.
-func (c *clients) Joined(ctx context.Context) (nodes map[string]turn.KubeNode, err error) {
-	err = c.ask(ctx, func(members *live.Cluster) error {
-		nodes, err = members.Nodes(ctx)
-		return err
-	})
-	return nodes, err
+func (c *clients) Joined(ctx context.Context) (map[string]turn.KubeNode, error) {
+	return ofMembers(ctx, c, func(members *live.Cluster) (map[string]turn.KubeNode, error) { return members.Nodes(ctx) })
 }
 
 // Unmet implements machines.
-func (c *clients) Unmet(ctx context.Context, checks []cluster.Check) (missing string, err error) {
-	err = c.ask(ctx, func(members *live.Cluster) error {
-		missing, err = members.Unmet(ctx, checks)
-		return err
-	})
-	return missing, err
+func (c *clients) Unmet(ctx context.Context, checks []cluster.Check) (string, error) {
+	return ofMembers(ctx, c, func(members *live.Cluster) (string, error) { return members.Unmet(ctx, checks) })
 }
 
 // EtcdSnapshot implements machines.
-func (c *clients) EtcdSnapshot(ctx context.Context, node turn.Node) (data io.ReadCloser, err error) {
+func (c *clients) EtcdSnapshot(ctx context.Context, node turn.Node) (io.ReadCloser, error) {
+	return ofMembers(ctx, c, func(members *live.Cluster) (io.ReadCloser, error) { return members.EtcdSnapshot(ctx, node) })
+}
+
+// ofMembers asks the cluster as ask does, and returns its answer.
+func ofMembers[T any](ctx context.Context, c *clients, ask func(*live.Cluster) (T, error)) (answer T, err error) {
 	err = c.ask(ctx, func(members *live.Cluster) error {
-		data, err = members.EtcdSnapshot(ctx, node)
+		answer, err = ask(members)
 		return err
 	})
-	return data, err
+	return answer, err
 }
 
 // ask asks the Kubernetes API. A control plane hands out the kubeconfig, with the credentials that one of them has accepted. After an

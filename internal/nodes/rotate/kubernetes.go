@@ -99,15 +99,14 @@ func (c kubernetesClients) sign(own int) (*tls.Certificate, error) {
 }
 
 // Settled implements kubernetes.
-func (c kubernetesClients) Settled(ctx context.Context, node turn.Node, trust Trust) (missing string) {
-	if err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
-		var err error
-		missing, err = kubeletMissing(ctx, talosapi.Clients{node.Address: talos}, node, trust)
-		return err
-	}); err != nil {
+func (c kubernetesClients) Settled(ctx context.Context, node turn.Node, trust Trust) string {
+	missing, err := ofNode(ctx, c.clients, node, func(ctx context.Context, talos *client.Client) (string, error) {
+		return kubeletMissing(ctx, talosapi.Clients{node.Address: talos}, node, trust)
+	})
+	switch {
+	case err != nil:
 		return "its Talos API does not answer: " + err.Error()
-	}
-	if missing != "" {
+	case missing != "":
 		return missing
 	}
 	switch joined, err := c.Joined(ctx); {
@@ -150,18 +149,14 @@ func kubeletMissing(ctx context.Context, talos talosapi.Clients, node turn.Node,
 
 // staticPodMissing returns why a component of a control plane does not run with the files that Talos has written for it last.
 func (c kubernetesClients) staticPodMissing(ctx context.Context, node turn.Node, component string) string {
-	var written *k8s.StaticPod
-	err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) (err error) {
-		written, err = safe.StateGetByID[*k8s.StaticPod](ctx, talos.COSI, component)
-		return err
+	written, err := ofNode(ctx, c.clients, node, func(ctx context.Context, talos *client.Client) (*k8s.StaticPod, error) {
+		return safe.StateGetByID[*k8s.StaticPod](ctx, talos.COSI, component)
 	})
 	if err != nil {
 		return "is unknown: " + err.Error()
 	}
-	var running *corev1.Pod
-	err = c.ask(ctx, func(members *live.Cluster) (err error) {
-		running, err = members.StaticPod(ctx, node, component)
-		return err
+	running, err := ofMembers(ctx, c.clients, func(members *live.Cluster) (*corev1.Pod, error) {
+		return members.StaticPod(ctx, node, component)
 	})
 	if err != nil {
 		return "is unknown: " + err.Error()

@@ -3,7 +3,6 @@ package rotate
 import (
 	"context"
 	"encoding/base64"
-	"strings"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/client"
@@ -47,13 +46,13 @@ func newTalosClients(spec *Spec) talosClients {
 
 // credentials are those of the client of one authority that accepts servers of some authorities.
 func (c talosClients) credentials(client int, servers ...int) live.Credentials {
-	var bundle strings.Builder
+	var accepted []string
 	for _, server := range servers {
-		bundle.WriteString(strings.TrimSpace(c.certificates[server]) + "\n")
+		accepted = append(accepted, c.certificates[server])
 	}
 	own := c.Authorities[client]
 	return live.Credentials{
-		CA: base64.StdEncoding.EncodeToString([]byte(bundle.String())), Certificate: own.ClientCertificate, Key: own.ClientKey,
+		CA: base64.StdEncoding.EncodeToString([]byte(Bundle(accepted))), Certificate: own.ClientCertificate, Key: own.ClientKey,
 	}
 }
 

@@ -20,12 +20,8 @@ import (
 // objects returns the objects of a resource, of all namespaces.
 func objects[T any](
 	ctx context.Context, c kubernetesClients, of schema.GroupVersionResource, options metav1.ListOptions,
-) (all []T, err error) {
-	err = c.ask(ctx, func(members *live.Cluster) error {
-		all, err = live.List[T](ctx, members, of, options)
-		return err
-	})
-	return all, err
+) ([]T, error) {
+	return ofMembers(ctx, c.clients, func(members *live.Cluster) ([]T, error) { return live.List[T](ctx, members, of, options) })
 }
 
 // Roots implements kubernetes.
