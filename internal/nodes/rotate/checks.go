@@ -4,25 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // unmet returns which check of the stack file fails; "" if none.
-func (j *job) unmet(ctx context.Context) string { return j.unmetOf(ctx, j.Checks) }
-
-// unmetOf returns which of the checks fails; "" if none.
-func (j *job) unmetOf(ctx context.Context, checks []cluster.Check) string {
-	if len(checks) == 0 {
-		return ""
-	}
-	missing, err := j.Unmet(ctx, checks)
-	if err != nil {
-		return "the checks of the stack file cannot be read: " + err.Error()
-	}
-	return missing
-}
+func (j *job) unmet(ctx context.Context) string { return turn.Unmet(ctx, j.Unmet, j.Checks) }
 
 // awaitChecks waits until the checks of the stack file hold, before the first node is changed. A run that goes on does not wait: what is
 // not finished may be why one fails.

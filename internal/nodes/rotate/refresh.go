@@ -230,7 +230,7 @@ func (j kubernetesCA) awaitStorage(ctx context.Context, workload Workload) error
 	}
 	wait := probe.Wait{Limit: turn.SpareTimeout + j.Settle.Duration, Stable: j.Settle.Duration, Say: j.Say}
 	return wait.Until(ctx, "Ceph, before "+workload.String()+" is restarted", func(ctx context.Context) (string, error) {
-		return j.unmetOf(ctx, checks), nil
+		return turn.Unmet(ctx, j.Unmet, checks), nil
 	})
 }
 

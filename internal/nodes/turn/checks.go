@@ -8,16 +8,20 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// unmet returns which of the checks fails; "" if none.
-func (e *Engine) unmet(ctx context.Context, checks []cluster.Check) string {
+// Unmet returns which of the checks fails, of those that a cluster is asked for; "" if none.
+func Unmet(ctx context.Context, ask func(context.Context, []cluster.Check) (string, error), checks []cluster.Check) string {
 	if len(checks) == 0 {
 		return ""
 	}
-	missing, err := e.Cluster.Unmet(ctx, checks)
+	missing, err := ask(ctx, checks)
 	if err != nil {
 		return "the checks of the stack file cannot be read: " + err.Error()
 	}
 	return missing
+}
+
+func (e *Engine) unmet(ctx context.Context, checks []cluster.Check) string {
+	return Unmet(ctx, e.Cluster.Unmet, checks)
 }
 
 // forbids returns which check keeps a node from its turn; "" if none. A node that is sick itself is changed all the same: that may be what
