@@ -63,6 +63,25 @@ func arguedBy(full config.Provider) argued {
 	return given
 }
 
+// FeatureGates returns the names of the feature gates of Kubernetes in a configuration, by the path of the key that has them.
+func FeatureGates(full config.Provider) map[string][]string {
+	given, names := arguedBy(full), map[string][]string{}
+	for id, arguments := range given.arguments {
+		for _, argument := range arguments {
+			if list, is := strings.CutPrefix(argument, "--feature-gates="); is && id != etcdID {
+				path := componentParts[id] + ".extraArgs.feature-gates"
+				for _, set := range gatesOf(list) {
+					names[path] = append(names[path], set.name)
+				}
+			}
+		}
+	}
+	if set, is := given.fields["featureGates"].(map[string]any); is {
+		names[componentParts[k8s.KubeletID]+".extraConfig.featureGates"] = slices.Sorted(maps.Keys(set))
+	}
+	return names
+}
+
 // wrongFor returns the arguments that a version of Kubernetes does not take: what was removed, and what is mistyped.
 func (a argued) wrongFor(version string) (all []wrong) {
 	if len(a.arguments)+len(a.fields) == 0 {

@@ -7,11 +7,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
-	machineryconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -26,7 +25,7 @@ func (c *Cluster) UnknownGates(ctx context.Context, configuration string) ([]str
 	if err != nil {
 		return nil, RefusedError("its machine configuration cannot be read") // the cause may quote the configuration
 	}
-	gates := gatesOf(wanted)
+	gates := machineconfig.FeatureGates(wanted)
 	if len(gates) == 0 {
 		return nil, nil
 	}
@@ -64,35 +63,4 @@ func (c *Cluster) knownGates(ctx context.Context) (map[string]bool, error) {
 		problem = errors.New("the metrics of the API server name no feature gate")
 	}
 	return nil, problem
-}
-
-// gatesOf returns the names of the feature gates in a machine configuration, by the path of the key that has them.
-func gatesOf(full machineryconfig.Provider) map[string][]string {
-	gates := map[string][]string{}
-	arguments := func(path string, values map[string][]string) {
-		for _, value := range values["feature-gates"] {
-			for one := range strings.SplitSeq(value, ",") {
-				name, _, _ := strings.Cut(one, "=")
-				_, after, ofComponent := strings.Cut(name, ":") // kube:NAME
-				if ofComponent {
-					name = after
-				}
-				if name = strings.TrimSpace(name); name != "" {
-					gates[path+".extraArgs.feature-gates"] = append(gates[path+".extraArgs.feature-gates"], name)
-				}
-			}
-		}
-	}
-	if cluster := full.Cluster(); cluster != nil {
-		arguments("cluster.apiServer", cluster.APIServer().ExtraArgs())
-		arguments("cluster.controllerManager", cluster.ControllerManager().ExtraArgs())
-		arguments("cluster.scheduler", cluster.Scheduler().ExtraArgs())
-	}
-	if machine := full.Machine(); machine != nil {
-		arguments("machine.kubelet", machine.Kubelet().ExtraArgs())
-		if set, ok := machine.Kubelet().ExtraConfig()["featureGates"].(map[string]any); ok {
-			gates["machine.kubelet.extraConfig.featureGates"] = slices.Sorted(maps.Keys(set))
-		}
-	}
-	return gates
 }
