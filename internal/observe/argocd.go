@@ -62,15 +62,9 @@ func (a *ArgoCD) Watch(ctx context.Context) {
 			seen.Projects = projects
 			seen.Note(a.spec)
 		})
-	sets := make([]health.Seen[kube.Workload], len(kube.Kinds))
-	for i, name := range kube.Kinds {
-		follow(w, kind{GroupVersionResource: kubeapi.Workloads[name]}, plain(workload),
-			func(seen *handover.Cluster, read health.Seen[kube.Workload]) {
-				sets[i] = read
-				seen.Workloads = joined(sets)
-			})
-	}
-	keep(w, kind{GroupVersionResource: kubeapi.Pods}, kubePod, func(seen *handover.Cluster) *health.Seen[kube.Pod] { return &seen.Pods })
+	keepWorkloads(w, func(seen *handover.Cluster) (*health.Seen[kube.Workload], *health.Seen[kube.Pod]) {
+		return &seen.Workloads, &seen.Pods
+	})
 	w.Go(func() { a.refresh(ctx) })
 }
 
@@ -229,7 +223,7 @@ func ofFormerSources(object *unstructured.Unstructured, state map[string]any) bo
 	sources, several := applicationSpecSources(object)
 	if several {
 		before := kubeapi.Entries(state, "operation", "sync", "sources")
-		return len(before) > 0 && !slices.EqualFunc(sources, before, func(a, b map[string]any) bool { return same(a, b) })
+		return len(before) > 0 && !sameSources(sources, before)
 	}
 	before, given, _ := unstructured.NestedMap(state, "operation", "sync", "source")
 	return given && len(before) > 0 && len(sources) == 1 && !same(sources[0], before)
@@ -299,16 +293,13 @@ func comparedNewest(object *unstructured.Unstructured) bool {
 		one, _ := compared["source"].(map[string]any)
 		before = []map[string]any{one}
 	}
-	if len(sources) != len(before) {
-		return false
-	}
-	for i := range sources {
-		if !same(sources[i], before[i]) {
-			return false
-		}
-	}
 	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
-	return same(spec["destination"], compared["destination"]) && same(spec["ignoreDifferences"], compared["ignoreDifferences"])
+	return sameSources(sources, before) && same(spec["destination"], compared["destination"]) &&
+		same(spec["ignoreDifferences"], compared["ignoreDifferences"])
+}
+
+func sameSources(a, b []map[string]any) bool {
+	return slices.EqualFunc(a, b, func(a, b map[string]any) bool { return same(a, b) })
 }
 
 // inComponent is what a component of Argo CD puts before the error of another one that it has called.

@@ -55,15 +55,25 @@ func (h *Handover) Watch(ctx context.Context) {
 		})
 	}
 	// All objects that a Kustomization may wait for are read.
+	keepWorkloads(w, func(f *handover.Cluster) (*health.Seen[kube.Workload], *health.Seen[kube.Pod]) {
+		return &f.Workloads, &f.Pods
+	})
+}
+
+// keepWorkloads watches the workloads and pods of all namespaces, and stores them at the places.
+func keepWorkloads[C any](w *watches[C], places func(*C) (*health.Seen[kube.Workload], *health.Seen[kube.Pod])) {
 	sets := make([]health.Seen[kube.Workload], len(kube.Kinds))
 	for i, name := range kube.Kinds {
-		of := kind{GroupVersionResource: kubeapi.Workloads[name]}
-		follow(w, of, plain(workload), func(f *handover.Cluster, seen health.Seen[kube.Workload]) {
+		follow(w, kind{GroupVersionResource: kubeapi.Workloads[name]}, plain(workload), func(c *C, seen health.Seen[kube.Workload]) {
+			workloads, _ := places(c)
 			sets[i] = seen
-			f.Workloads = joined(sets)
+			*workloads = joined(sets)
 		})
 	}
-	keep(w, kind{GroupVersionResource: kubeapi.Pods}, kubePod, func(f *handover.Cluster) *health.Seen[kube.Pod] { return &f.Pods })
+	keep(w, kind{GroupVersionResource: kubeapi.Pods}, kubePod, func(c *C) *health.Seen[kube.Pod] {
+		_, pods := places(c)
+		return pods
+	})
 }
 
 // joined returns all objects of several kinds, which have been read if each kind has.
@@ -79,10 +89,7 @@ func joined[T any](kinds []health.Seen[T]) health.Seen[T] {
 }
 
 func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
-	text := func(path ...string) string {
-		value, _, _ := unstructured.NestedString(object.Object, path...)
-		return value
-	}
+	text := func(path ...string) string { return textAt(object.Object, path...) }
 	seen := handover.Object{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 		URL: text("spec", "url"), Path: text("spec", "path"), Ref: gitRef(text),
@@ -131,9 +138,8 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 // dependencies returns the titles of an object's declared dependencies, which are of its own kind.
 func dependencies(object *unstructured.Unstructured) (titles []string) {
 	for _, entry := range kubeapi.Entries(object.Object, "spec", "dependsOn") {
-		name, _ := entry["name"].(string)
-		namespace, _ := entry["namespace"].(string)
-		titles = append(titles, object.GetKind()+" "+cmp.Or(namespace, object.GetNamespace())+"/"+name)
+		namespace := cmp.Or(textAt(entry, "namespace"), object.GetNamespace())
+		titles = append(titles, object.GetKind()+" "+namespace+"/"+textAt(entry, "name"))
 	}
 	return titles
 }

@@ -130,15 +130,11 @@ func (a *attempt) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	job, err := a.job(image)
-	if err != nil {
-		return err
-	}
+	job := a.job(image)
 	if err := a.until(ctx, func() (bool, error) {
-		err := a.call(ctx, func(ctx context.Context) error {
-			_, err := a.kube.Objects.Resource(jobsKind).Namespace(storage.Namespace).Create(ctx, job, metav1.CreateOptions{})
-			return err
-		})
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		_, err := a.kube.Objects.Resource(jobsKind).Namespace(storage.Namespace).Create(ctx, job, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // an answer before was lost
 			err = nil
 		}
@@ -265,11 +261,11 @@ func (a *attempt) gone(ctx context.Context) (bool, error) {
 }
 
 func (a *attempt) delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	background := metav1.DeletePropagationBackground
 	options := metav1.DeleteOptions{PropagationPolicy: &background}
-	err := a.call(ctx, func(ctx context.Context) error {
-		return a.kube.Objects.Resource(jobsKind).Namespace(storage.Namespace).Delete(ctx, a.name, options)
-	})
+	err := a.kube.Objects.Resource(jobsKind).Namespace(storage.Namespace).Delete(ctx, a.name, options)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -286,22 +282,14 @@ func (a *attempt) remove(ctx context.Context) {
 // list returns objects.
 func (a *attempt) list(
 	ctx context.Context, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
-) (items []unstructured.Unstructured, err error) {
-	err = a.call(ctx, func(ctx context.Context) error {
-		list, err := a.kube.Objects.Resource(of).Namespace(namespace).List(ctx, options)
-		if err == nil {
-			items = list.Items
-		}
-		return err
-	})
-	return items, err
-}
-
-// call sends a request.
-func (a *attempt) call(ctx context.Context, send func(context.Context) error) error {
+) ([]unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return send(ctx)
+	list, err := a.kube.Objects.Resource(of).Namespace(namespace).List(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 // image returns the image of the pod: the declared one, or else that of the Cilium agent, which every node has and which has a shell.
@@ -328,7 +316,7 @@ func (a *attempt) image(ctx context.Context) (image string, err error) {
 
 // job returns the Job. The Job owns its pod, and the pod owns the volume, so that Kubernetes deletes both some time after the Job has
 // ended, whatever becomes of the probe. One container writes a new word, and the next one reads it.
-func (a *attempt) job(image string) (*unstructured.Unstructured, error) {
+func (a *attempt) job(image string) *unstructured.Unstructured {
 	labels := map[string]any{
 		"app.kubernetes.io/name": storage.ProbeName, "app.kubernetes.io/instance": a.name, "app.kubernetes.io/managed-by": "slipway-probe",
 	}
@@ -370,5 +358,5 @@ func (a *attempt) job(image string) (*unstructured.Unstructured, error) {
 			"backoffLimit": int64(0), "activeDeadlineSeconds": seconds, "ttlSecondsAfterFinished": int64(keepFor),
 			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
 		},
-	}}, nil
+	}}
 }
