@@ -184,7 +184,7 @@ func (c changed) counts(part part, path string) bool {
 // exists reports whether a configuration has something at a path, or below it.
 func exists(values map[string]string, path string) bool {
 	for at := range values {
-		if rest, within := strings.CutPrefix(at, path); within && (rest == "" || strings.ContainsAny(rest[:1], ".[")) {
+		if within(at, path) {
 			return true
 		}
 	}

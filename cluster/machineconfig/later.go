@@ -1,6 +1,10 @@
 package machineconfig
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
 
 // ParsedLater are the documents of Talos, by kind, and their keys, that this program parses and the Talos plugin does not: the plugin has
 // the machinery of Talos 1.12. A kind without keys is wholly unknown to the plugin. The kind of Talos's first document is "".
@@ -43,7 +47,7 @@ func parsedLater(document map[string]any) error {
 		}
 	}
 	for _, key := range flagsOf {
-		flags, _ := valueAt(document, key).(map[string]any)
+		flags, _ := cluster.ValueAt(document, key).(map[string]any)
 		for flag, value := range flags {
 			if _, isList := value.([]any); isList {
 				return &refusal{"gives " + key + "." + flag + " a list, which the Talos plugin does not know", laterRemedy}
@@ -58,16 +62,8 @@ func has(tree map[string]any, path string) bool {
 	key := path
 	if last := strings.LastIndex(path, "."); last >= 0 {
 		key = path[last+1:]
-		tree, _ = valueAt(tree, path[:last]).(map[string]any)
+		tree, _ = cluster.ValueAt(tree, path[:last]).(map[string]any)
 	}
 	_, given := tree[key]
 	return given
-}
-
-// valueAt returns the value at a dotted path; nil if there is none.
-func valueAt(tree any, path string) any {
-	for key := range strings.SplitSeq(path, ".") {
-		tree = at(tree, key)
-	}
-	return tree
 }
