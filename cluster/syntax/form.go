@@ -146,6 +146,16 @@ func (f Form) advice() string {
 // wrong is the fault of a value that is simply not of its form.
 func wrong() *Fault { return &Fault{} }
 
+// refusing returns a check that refuses the values of which is reports true, by a fault as because makes it.
+func refusing(is func(value string) bool, problem string, remedy ...string) func(string) *Fault {
+	return func(value string) *Fault {
+		if is(value) {
+			return because(problem, remedy...)
+		}
+		return nil
+	}
+}
+
 // because is a fault with a problem of its own, and possibly a remedy.
 func because(problem string, remedy ...string) *Fault {
 	fault := &Fault{Problem: problem}

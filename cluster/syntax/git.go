@@ -36,12 +36,7 @@ var gitForms = []Form{
 	{
 		Name: "github-account", What: "an account of GitHub's", Words: "name of a GitHub account", Example: "slipway-platform",
 		Pattern: `^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`, fix: fixAccount,
-		check: func(value string) *Fault {
-			if secrecy.IsToken(value) {
-				return because("is a token and no account")
-			}
-			return nil
-		},
+		check: refusing(secrecy.IsToken, "is a token and no account"),
 	},
 	{
 		Name: "git-username", What: "a user name", Words: "text without spaces and colons", Example: "flux", Secret: true,

@@ -31,34 +31,20 @@ var nameForms = []Form{
 		Name: "cluster-name", What: "the name of a cluster", Words: "host name, at most 32 characters, not `default`", Example: "infra",
 		Pattern: `^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`, fix: fixLabel,
 		remedy: "write at most 32 of a-z, 0-9 and -, with a letter or digit at both ends",
-		check: func(value string) *Fault {
-			if value == "default" {
-				return because("is Cilium's name for a cluster without one", "pick another, such as infra")
-			}
-			return nil
-		},
+		check: refusing(func(value string) bool { return value == "default" },
+			"is Cilium's name for a cluster without one", "pick another, such as infra"),
 	},
 	{
 		// Pulumi: the name of a stack, and of its file.
 		Name: "stack-name", What: "the name of a stack", Words: "name of a stack, of letters, digits, `-`, `_` and `.`", Example: "apps",
 		Pattern: `^[0-9A-Za-z_.-]{1,100}$`, fix: fixStack,
-		check: func(value string) *Fault {
-			if strings.HasPrefix(value, "Pulumi.") {
-				return wrong()
-			}
-			return nil
-		},
+		check:  refusing(func(value string) bool { return strings.HasPrefix(value, "Pulumi.") }, ""),
 		remedy: "write the name of its file, Pulumi.STACK.yaml, without Pulumi. and .yaml",
 	},
 	{
 		Name: "csi-driver", What: "the name of a CSI driver", Words: "at most 63 of a-z, 0-9, . and -", Example: "driver.example.com",
 		Pattern: `^` + subdomain + `$`, remedy: "write at most 63 of a-z, 0-9, . and -, as in the driver's CSIDriver",
-		check: func(value string) *Fault {
-			if len(value) > 63 {
-				return wrong()
-			}
-			return nil
-		},
+		check: refusing(func(value string) bool { return len(value) > 63 }, ""),
 	},
 	{
 		// Connect's filters have the name between quotation marks.

@@ -45,22 +45,12 @@ var objectForms = []Form{
 	{
 		Name: "label-selector", What: "a selector of labels", Words: "selector of labels, as kubectl has it", Example: "app=main",
 		Pattern: `^[ -~]+$`,
-		check: func(value string) *Fault {
-			if _, err := labels.Parse(value); err != nil {
-				return wrong()
-			}
-			return nil
-		},
+		check:   refusing(func(value string) bool { _, err := labels.Parse(value); return err != nil }, ""),
 	},
 	{
 		Name: "sentence", What: "a sentence", Words: "text, on one line, at most 300 bytes",
 		Example: "the databases have a primary", anyScript: true,
 		Pattern: `^.+$`, remedy: "write at most 300 bytes on one line",
-		check: func(value string) *Fault {
-			if len(value) > maxSentence {
-				return because("is too long")
-			}
-			return nil
-		},
+		check: refusing(func(value string) bool { return len(value) > maxSentence }, "is too long"),
 	},
 }

@@ -53,12 +53,7 @@ var proxmoxForms = []Form{
 		// Proxmox VE: pve-bridge-id; Linux: IFNAMSIZ
 		Name: "bridge", What: "the name of a Linux bridge or SDN VNet", Words: "interface name, at most 15 characters", Example: "vmbr0",
 		Pattern: `^[0-9A-Za-z_][0-9A-Za-z_.-]{0,14}$`,
-		check: func(value string) *Fault {
-			if len(value) > 15 {
-				return because("is longer than 15 characters, which no network device's name is")
-			}
-			return nil
-		},
+		check:   refusing(func(value string) bool { return len(value) > 15 }, "is longer than 15 characters, which no network device's name is"),
 	},
 	{
 		Name: "mac", What: "a MAC address", Words: "MAC address with colons, unicast", Example: "BC:24:11:00:01:0B",

@@ -39,12 +39,7 @@ var sizeForms = []Form{
 	{
 		Name: "time", What: "a time", Words: "time, as in RFC 3339", Example: "2026-11-26T10:00:00Z", Pattern: timePattern,
 		remedy: "write date, time and zone, in quotes, such as " + `"2026-11-26T10:00:00Z"`,
-		check: func(value string) *Fault {
-			if _, err := time.Parse(time.RFC3339, value); err != nil {
-				return wrong()
-			}
-			return nil
-		},
+		check:  refusing(func(value string) bool { _, err := time.Parse(time.RFC3339, value); return err != nil }, ""),
 	},
 	{
 		Name: "share", What: "a number or a share", Words: "number, 1 to 1000, or 1% to 100%", Example: "10%",
