@@ -1,5 +1,11 @@
 package cluster
 
+import (
+	"net/netip"
+
+	"github.com/siderolabs/gen/xslices"
+)
+
 // CoreDNS is the DNS of the cluster, at the tenth address of `network.serviceCIDR`.
 type CoreDNS struct {
 	Owned
@@ -21,10 +27,7 @@ type CoreDNS struct {
 const dnsLabel = "kube-dns"
 
 func (d CoreDNS) service(network Network) Service {
-	var addresses []string
-	for _, address := range network.DNS() {
-		addresses = append(addresses, address.String())
-	}
+	addresses := xslices.Map(network.DNS(), netip.Addr.String)
 	families := "SingleStack"
 	if len(addresses) == 2 {
 		families = "RequireDualStack"

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster/releases"
@@ -129,13 +130,7 @@ func (c *CRDs) Sets() []CRDSet {
 
 // Installed returns the sets that are not skipped, in the order of the file.
 func (c *CRDs) Installed() []CRDSet {
-	var sets []CRDSet
-	for _, set := range c.Sets() {
-		if !set.Source.Skip {
-			sets = append(sets, set)
-		}
-	}
-	return sets
+	return slices.DeleteFunc(c.Sets(), func(set CRDSet) bool { return set.Source.Skip })
 }
 
 // derive sets the default release and manifest of each set. The releases of cert-manager and of External Secrets Operator follow their

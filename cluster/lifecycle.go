@@ -145,11 +145,7 @@ func (c *Cluster) Serving(machines []Machine) []Machine {
 
 // checkSkip checks the nodes that are left out.
 func (c *Cluster) checkSkip(findings *Findings) {
-	var names []string
-	for _, machine := range c.Machines() {
-		names = append(names, machine.Name)
-	}
-	taken := claims{}
+	names, taken := namesOf(c.Machines()), claims{}
 	for i, node := range c.Lifecycle.Skip {
 		path := ItemPath("lifecycle.skip", i) + ".name"
 		taken.take("node", path, node.Name, findings)

@@ -77,10 +77,6 @@ var localSettings = []Setting{
 			if c.Storage.Local == "" {
 				return ""
 			}
-			var names []string
-			for _, machine := range c.localMachines() {
-				names = append(names, machine.Name)
-			}
-			return asJSON(names)
+			return asJSON(namesOf(c.localMachines()))
 		}},
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Machine is a node with all values from its pool and its cluster.
@@ -35,6 +37,11 @@ const (
 // Machines returns every machine of the cluster, control planes first, each role in the file's order.
 func (c *Cluster) Machines() []Machine {
 	return append(c.machines(ControlPlane), c.machines(Worker)...)
+}
+
+// namesOf returns the names of machines.
+func namesOf(machines []Machine) []string {
+	return xslices.Map(machines, func(machine Machine) string { return machine.Name })
 }
 
 // ControlPlanes returns the control planes in the file's order. The first one bootstraps etcd.

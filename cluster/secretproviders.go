@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
@@ -261,11 +263,7 @@ func (e ExternalSecrets) advise(findings *Findings) {
 
 // Services returns the services of all declared providers.
 func (p SecretProviders) Services() []Service {
-	var services []Service
-	for _, provider := range p.all(ProviderSecrets{}) {
-		services = append(services, provider.services...)
-	}
-	return services
+	return xslices.FlatMap(p.all(ProviderSecrets{}), func(provider secretProvider) []Service { return provider.services })
 }
 
 // operator returns the operator's chart: the declared one, otherwise the default.

@@ -110,14 +110,10 @@ func (c *Cluster) TurnChecks() TurnChecks {
 	if c.Storage.Role != StorageProvider || c.Lifecycle.AllowDegradedStorage {
 		return TurnChecks{Checks: c.Checks}
 	}
-	checks := TurnChecks{
+	return TurnChecks{
 		Checks: append(slices.Clone(c.Checks), cephIsWhole), Leaving: []Check{cephServes}, Settle: Duration{cephStatusAge},
-		Copies: []Check{cephCopies},
+		Storage: namesOf(c.StorageMachines()), Copies: []Check{cephCopies},
 	}
-	for _, machine := range c.StorageMachines() {
-		checks.Storage = append(checks.Storage, machine.Name)
-	}
-	return checks
 }
 
 // RookNamespace is the namespace of Ceph's operator and of all that the storage needs.
@@ -243,16 +239,8 @@ func (c storageCheck) storageDisks() {
 // adviseStorageMachines advises against disks of the shared storage in machines whose taints the tree's OSDs do not tolerate: its
 // CephCluster has tolerations for monitors only.
 func (c *Cluster) adviseStorageMachines(findings *Findings) {
-	takesPods := map[string]bool{}
-	for _, machine := range c.PodMachines() {
-		takesPods[machine.Name] = true
-	}
-	var unused []string
-	for _, machine := range c.StorageMachines() {
-		if !takesPods[machine.Name] {
-			unused = append(unused, machine.Name)
-		}
-	}
+	takesPods := namesOf(c.PodMachines())
+	unused := slices.DeleteFunc(namesOf(c.StorageMachines()), func(name string) bool { return slices.Contains(takesPods, name) })
 	if c.Storage.Role == StorageProvider && len(unused) > 0 {
 		findings.Found("storage.role", "remove the taints, set kubernetes.allowSchedulingOnControlPlanes for control planes, or give the "+
 			"tree's CephCluster tolerations in spec.placement.osd", "%s, and no OSD tolerates the taints of %s: Ceph does not use their disks",

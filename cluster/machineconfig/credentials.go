@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/gen/xslices"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 )
 
@@ -258,10 +259,9 @@ func CheckCredentials(configuration string, now time.Time) (expired []string, er
 	if unread != nil {
 		return nil, nil //nolint:nilerr // Talos says what is wrong with it
 	}
-	var problems []error
-	for _, fault := range faultyCredentials(tree, now) {
-		problems = append(problems, fmt.Errorf("%s: %s; %s", fault.text(), fault.problem, credentialRemedy))
-	}
+	problems := xslices.Map(faultyCredentials(tree, now), func(fault faultOfCredential) error {
+		return fmt.Errorf("%s: %s; %s", fault.text(), fault.problem, credentialRemedy)
+	})
 	for _, path := range []string{"machine.ca", "cluster.ca", "cluster.aggregatorCA", "cluster.etcd.ca"} {
 		visit(nil, strings.Split(path, "."), tree, func(_ []string, value any) {
 			text, _ := fromBase64(at(value, "crt"))

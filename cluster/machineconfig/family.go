@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 )
 
@@ -44,10 +46,4 @@ func defaultRoute(gateway netip.Addr) string {
 	return "::/0"
 }
 
-func texts[T fmt.Stringer](values []T) []string {
-	list := make([]string, len(values))
-	for i, value := range values {
-		list[i] = value.String()
-	}
-	return list
-}
+func texts[T fmt.Stringer](values []T) []string { return xslices.Map(values, T.String) }

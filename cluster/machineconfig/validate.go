@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 )
 
@@ -39,11 +41,7 @@ func prefixed(node string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var errs []error
-	for _, problem := range problems(err) {
-		errs = append(errs, fmt.Errorf("node %s: %w", node, problem))
-	}
-	return errors.Join(errs...)
+	return errors.Join(xslices.Map(problems(err), func(problem error) error { return fmt.Errorf("node %s: %w", node, problem) })...)
 }
 
 // problems returns the errors that errors.Join and machinery's multierror have joined.
@@ -57,9 +55,5 @@ func problems(err error) []error {
 	default:
 		return []error{err}
 	}
-	var all []error
-	for _, part := range parts {
-		all = append(all, problems(part)...)
-	}
-	return all
+	return xslices.FlatMap(parts, problems)
 }

@@ -3,6 +3,8 @@ package syntax
 import (
 	"regexp"
 	"strings"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 const (
@@ -113,9 +115,5 @@ func fixRepository(value string) []string {
 }
 
 func prefixed(prefix string, texts []string) []string {
-	var all []string
-	for _, text := range texts {
-		all = append(all, prefix+text)
-	}
-	return all
+	return xslices.Map(texts, func(text string) string { return prefix + text })
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Live draws the state of a wait on a terminal, again and again in the same place: a line for each condition with a mark for each node,
@@ -180,11 +182,7 @@ func shortNames(names []string) []string {
 		}
 	}
 	shared = shared[:strings.LastIndexAny(shared, "-./")+1]
-	var short []string
-	for _, name := range names {
-		short = append(short, strings.TrimPrefix(name, shared))
-	}
-	return short
+	return xslices.Map(names, func(name string) string { return strings.TrimPrefix(name, shared) })
 }
 
 // mark returns one character for a result.

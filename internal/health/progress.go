@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -80,12 +82,7 @@ func (p *Progress) sayFlaps(waited time.Duration, result Result) {
 
 // Heartbeat prints how many conditions are not met, and the first of them.
 func (p *Progress) Heartbeat(waited, left time.Duration, results []Result) {
-	var failed []Result
-	for _, result := range results {
-		if result.Verdict == Failed {
-			failed = append(failed, result)
-		}
-	}
+	failed := xslices.Filter(results, func(r Result) bool { return r.Verdict == Failed })
 	if len(failed) == 0 {
 		return
 	}

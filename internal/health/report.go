@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -186,10 +188,7 @@ func subjects(same []Result) string {
 	if same[0].Subject == "" {
 		return ""
 	}
-	var names []string
-	for _, result := range same[:min(len(same), tableSubjects)] {
-		names = append(names, result.Subject)
-	}
+	names := xslices.Map(same[:min(len(same), tableSubjects)], func(r Result) string { return r.Subject })
 	text := strings.Join(names, ", ")
 	if more := len(same) - tableSubjects; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/gen/xslices"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -63,13 +64,8 @@ func (n *talosNodes) watch(ctx context.Context) {
 }
 
 func (n *talosNodes) confirm(ctx context.Context) {
-	var stale []gate.Machine
 	n.mu.Lock()
-	for _, node := range n.spec.Nodes {
-		if time.Since(n.asked[node.Name]) > fresh {
-			stale = append(stale, node)
-		}
-	}
+	stale := xslices.Filter(n.spec.Nodes, func(node gate.Machine) bool { return time.Since(n.asked[node.Name]) > fresh })
 	n.mu.Unlock()
 	var running sync.WaitGroup
 	defer running.Wait()

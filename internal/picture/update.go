@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Update is an update of a stack, and what is known beside the engine's events.
@@ -179,10 +181,7 @@ func counts(run *Run) string {
 			n[did(r)]++
 		}
 	}
-	var texts []string
-	for _, what := range slices.Sorted(maps.Keys(n)) {
-		texts = append(texts, fmt.Sprintf("%d %s", n[what], what))
-	}
+	texts := xslices.Map(slices.Sorted(maps.Keys(n)), func(what string) string { return fmt.Sprintf("%d %s", n[what], what) })
 	return strings.Join(texts, ", ")
 }
 

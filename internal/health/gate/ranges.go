@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Ranges are the CIDRs of an object.
@@ -26,9 +28,5 @@ func rangeNames(cidrs []netip.Prefix) string { return cmp.Or(listed(cidrs), "no 
 
 // listed returns addresses or ranges in one text.
 func listed[T fmt.Stringer](values []T) string {
-	var texts []string
-	for _, value := range values {
-		texts = append(texts, value.String())
-	}
-	return strings.Join(texts, ", ")
+	return strings.Join(xslices.Map(values, T.String), ", ")
 }

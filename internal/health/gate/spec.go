@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/own"
@@ -122,11 +124,5 @@ func chosen[T interface {
 
 // controlPlanes are the declared control planes.
 func (s *Spec) controlPlanes() []Machine {
-	var machines []Machine
-	for _, machine := range s.Nodes {
-		if machine.Role == cluster.ControlPlane {
-			machines = append(machines, machine)
-		}
-	}
-	return machines
+	return xslices.Filter(s.Nodes, func(m Machine) bool { return m.Role == cluster.ControlPlane })
 }

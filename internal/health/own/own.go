@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/siderolabs/gen/xslices"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -74,11 +75,7 @@ func judge(check cluster.Check, objects health.Seen[Object], absent Absent) []he
 		}
 		return []health.Result{health.Fail(title, "does not exist").WithCommand(command(check, ""))}
 	}
-	var results []health.Result
-	for _, object := range objects.Items {
-		results = append(results, object.judge(check))
-	}
-	return results
+	return xslices.Map(objects.Items, func(object Object) health.Result { return object.judge(check) })
 }
 
 func (o Object) judge(check cluster.Check) health.Result {

@@ -4,9 +4,10 @@ package storage
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -82,10 +83,7 @@ var driversRegistered = health.Check[*Spec, *Cluster]{
 		if seen.absent(spec) {
 			return []health.Result{health.Skip("", "the provider is absent")}
 		}
-		var results []health.Result
-		for _, driver := range seen.drivers(spec) {
-			results = append(results, seen.registered(spec, driver)...)
-		}
+		results := xslices.FlatMap(seen.drivers(spec), func(driver string) []health.Result { return seen.registered(spec, driver) })
 		if len(results) == 0 {
 			return []health.Result{health.Block("", "no StorageClass is known, whose driver it would be")}
 		}
@@ -99,14 +97,10 @@ var volumesWork = health.Check[*Spec, *Cluster]{
 		"Kubernetes itself if the probe is killed",
 	ByHand: "kubectl -n NAMESPACE describe jobs,pods,persistentvolumeclaims -l app.kubernetes.io/name=" + ProbeName,
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		var results []health.Result
-		for _, name := range spec.Classes {
-			results = append(results, seen.works(spec, name))
-		}
-		if len(results) == 0 {
+		if len(spec.Classes) == 0 {
 			return []health.Result{health.Skip("", "no class is declared")}
 		}
-		return results
+		return xslices.Map(spec.Classes, func(name string) health.Result { return seen.works(spec, name) })
 	},
 }
 
@@ -232,9 +226,5 @@ func others[T any](items []T, name func(T) string) string {
 	if len(items) == 0 {
 		return "; there is none"
 	}
-	var names []string
-	for _, item := range items {
-		names = append(names, name(item))
-	}
-	return fmt.Sprintf("; there are %s", strings.Join(names, ", "))
+	return "; there are " + strings.Join(xslices.Map(items, name), ", ")
 }

@@ -4,6 +4,8 @@ package workloads
 import (
 	"fmt"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
@@ -30,11 +32,7 @@ var rolledOut = health.Check[*Spec, *Cluster]{
 	Looks:  "Deployments, StatefulSets and DaemonSets with the release's annotation: all pods are of the newest spec and Ready",
 	ByHand: "kubectl -n NAMESPACE describe KIND NAME",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		var results []health.Result
-		for _, release := range spec.Releases {
-			results = append(results, seen.release(spec, release)...)
-		}
-		return results
+		return xslices.FlatMap(spec.Releases, func(release Release) []health.Result { return seen.release(spec, release) })
 	},
 }
 
@@ -55,11 +53,7 @@ func afterRollout[T any](none string, of func(*Spec) []T, judge func(T, *Cluster
 		if !Run(spec, seen) {
 			return []health.Result{health.Block("", "not every workload runs")}
 		}
-		var results []health.Result
-		for _, one := range of(spec) {
-			results = append(results, judge(one, seen))
-		}
-		return results
+		return xslices.Map(of(spec), func(one T) health.Result { return judge(one, seen) })
 	}
 }
 

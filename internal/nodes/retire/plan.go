@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -138,12 +140,9 @@ func (m Machine) disksProblem(declared turn.Node) error {
 // workersProblem returns why so many workers are not replaced in one run: all of them are removed before the first new one joins.
 func (p Plan) workersProblem(spec *Spec) error {
 	most := spec.MaxUnavailable.Of(len(spec.Nodes) - len(spec.ControlPlanes()))
-	var replaced []turn.Node
-	for _, node := range p.Leave {
-		if node.Role == cluster.Worker && slices.Contains(p.Replaced, node.Name) {
-			replaced = append(replaced, node)
-		}
-	}
+	replaced := xslices.Filter(p.Leave, func(node turn.Node) bool {
+		return node.Role == cluster.Worker && slices.Contains(p.Replaced, node.Name)
+	})
 	if len(replaced) <= most {
 		return nil
 	}

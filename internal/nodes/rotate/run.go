@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
@@ -200,13 +202,8 @@ func named(nodes []turn.Node, name string) bool {
 // exist yet, and gets the new CA with its first configuration. But an interrupted run may have given it one, so that it installs Talos, or
 // boots. With the former CA of Talos alone, nobody could ask its API any more, and it would get no certificates.
 func (j *job) awaitNew(ctx context.Context) bool {
-	var silent []turn.Node
-	for _, node := range j.Nodes {
-		if j.Of == Talos && slices.Contains(j.report.Silent, node.Name) {
-			silent = append(silent, node)
-		}
-	}
-	if len(silent) == 0 {
+	silent := xslices.Filter(j.Nodes, func(node turn.Node) bool { return slices.Contains(j.report.Silent, node.Name) })
+	if len(silent) == 0 || j.Of != Talos {
 		return false
 	}
 	err := j.until(ctx, newTimeout, turn.Names(silent), func(ctx context.Context) (string, error) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
@@ -91,10 +93,7 @@ func (s *Spec) RefuseSkipped() error {
 	if len(s.Skip) == 0 {
 		return nil
 	}
-	var names []string
-	for _, node := range s.Skip {
-		names = append(names, node.Name)
-	}
+	names := xslices.Map(s.Skip, func(node cluster.SkippedNode) string { return node.Name })
 	return fmt.Errorf("lifecycle.skip: leaves out %s, and every node needs the new CA; remove it from lifecycle.skip once it is back, or "+
 		"remove the node from nodePools", strings.Join(names, ", "))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 
 	"github.com/slipway-platform/slipway/internal/nodes/live"
@@ -46,10 +47,7 @@ func newTalosClients(spec *Spec) talosClients {
 
 // credentials are those of the client of one authority that accepts servers of some authorities.
 func (c talosClients) credentials(client int, servers ...int) live.Credentials {
-	var accepted []string
-	for _, server := range servers {
-		accepted = append(accepted, c.certificates[server])
-	}
+	accepted := xslices.Map(servers, func(server int) string { return c.certificates[server] })
 	own := c.Authorities[client]
 	return live.Credentials{
 		CA: base64.StdEncoding.EncodeToString([]byte(Bundle(accepted))), Certificate: own.ClientCertificate, Key: own.ClientKey,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -25,11 +27,9 @@ type Node struct {
 
 // NodesOf returns declared machines as nodes.
 func NodesOf(machines []cluster.Machine) []Node {
-	var nodes []Node
-	for _, machine := range machines {
-		nodes = append(nodes, Node{Name: machine.Name, Role: machine.Role, Address: machine.Address})
-	}
-	return nodes
+	return xslices.Map(machines, func(machine cluster.Machine) Node {
+		return Node{Name: machine.Name, Role: machine.Role, Address: machine.Address}
+	})
 }
 
 // IsControlPlane reports whether the node is a control plane.
@@ -66,23 +66,11 @@ func CheckNodes(nodes []Node) error {
 }
 
 // ControlPlanes returns the control planes in the order of the nodes.
-func ControlPlanes(nodes []Node) []Node {
-	var controlPlanes []Node
-	for _, node := range nodes {
-		if node.IsControlPlane() {
-			controlPlanes = append(controlPlanes, node)
-		}
-	}
-	return controlPlanes
-}
+func ControlPlanes(nodes []Node) []Node { return xslices.Filter(nodes, Node.IsControlPlane) }
 
 // Addresses returns the addresses of nodes.
 func Addresses(nodes []Node) []netip.Addr {
-	var addresses []netip.Addr
-	for _, node := range nodes {
-		addresses = append(addresses, node.Address)
-	}
-	return addresses
+	return xslices.Map(nodes, func(node Node) netip.Addr { return node.Address })
 }
 
 // Each calls do for all nodes at once, with their indices, and returns after the last call.
@@ -132,9 +120,5 @@ func ByRole(a, b Node) int {
 
 // Names returns the names of nodes in one text.
 func Names(nodes []Node) string {
-	var names []string
-	for _, node := range nodes {
-		names = append(names, node.Name)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(xslices.Map(nodes, func(node Node) string { return node.Name }), ", ")
 }

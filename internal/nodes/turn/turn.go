@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -371,13 +373,7 @@ func (e *Engine) Until(
 
 // others returns the declared nodes of a role except one.
 func (e *Engine) others(of Node) []Node {
-	var others []Node
-	for _, node := range e.Nodes {
-		if node.Role == of.Role && node.Name != of.Name {
-			others = append(others, node)
-		}
-	}
-	return others
+	return xslices.Filter(e.Nodes, func(node Node) bool { return node.Role == of.Role && node.Name != of.Name })
 }
 
 // list joins reasons.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/gen/xslices"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
@@ -168,12 +169,5 @@ func setImage(in *v1alpha1.Config, component versions.Component, image string) e
 // CiliumVersions implements machines.
 func (c clients) CiliumVersions(ctx context.Context) ([]string, error) {
 	images, err := c.CiliumImages(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var found []string
-	for _, image := range images {
-		found = append(found, versions.Tag(image))
-	}
-	return found, nil
+	return xslices.Map(images, versions.Tag), err
 }
