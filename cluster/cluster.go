@@ -81,8 +81,15 @@ func (c *Cluster) Complete(findings *Findings) {
 	}
 }
 
+// clusterCheck checks sections whose rules involve other sections.
+type clusterCheck struct {
+	*Findings
+	*Cluster
+}
+
 // check checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.
 func (c *Cluster) check(findings *Findings) {
+	whole := clusterCheck{findings, c}
 	addresses := &addressCheck{Findings: findings, Network: c.Network, machines: len(c.Machines()), taken: claims{}}
 	addresses.network()
 	addresses.ipv6()
@@ -93,16 +100,16 @@ func (c *Cluster) check(findings *Findings) {
 	c.checkMetricsServer(findings)
 	c.Lifecycle.check(c.GitOps, findings)
 	c.checkSkip(findings)
-	snapshotBucketCheck{findings, c}.snapshotBucket()
+	whole.snapshotBucket()
 	c.checkVersions(findings)
 	c.Cilium.check(c.CRDs, c.NodePools, findings)
 	c.CRDs.check(c.CertManager, c.Providers, findings)
-	outsideCheck{findings, c}.outside()
-	gitOpsCheck{findings, c.GitOps, c.Secrets}.gitOps()
+	whole.outside()
+	whole.gitOps()
 	c.checkArgoCD(findings)
-	secretsCheck{findings, c.Providers, c.Secrets}.secrets()
+	whole.secrets()
 	c.Mesh.check(c.Stack, c.Cilium, c.MeshCA, findings)
-	storageCheck{findings, c}.storage()
+	whole.storage()
 	c.checkChecks(findings)
 }
 

@@ -112,7 +112,7 @@ func (f *Flux) derive() {
 }
 
 // flux checks the keys of Flux that involve each other.
-func (c gitOpsCheck) flux() {
+func (c clusterCheck) flux() {
 	const path = "gitops.flux"
 	f := c.GitOps.Flux
 	unknown := slices.Contains(f.Components, "") // reported already

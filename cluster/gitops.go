@@ -231,15 +231,8 @@ func (g *GitOps) derive(stack string) {
 	}
 }
 
-// gitOpsCheck checks the section gitops, and the secrets that it needs.
-type gitOpsCheck struct {
-	*Findings
-	GitOps GitOps
-	Secrets
-}
-
 // gitOps checks that there is one source, that the settings and secrets of the access fit the source and each other, and Flux itself.
-func (c gitOpsCheck) gitOps() {
+func (c clusterCheck) gitOps() {
 	g := c.GitOps
 	if !g.Enabled {
 		return // the other keys and the secrets may stay, for later
@@ -278,7 +271,7 @@ func (c gitOpsCheck) gitOps() {
 }
 
 // unusedOfGit reports a user and a branch that have no effect.
-func (c gitOpsCheck) unusedOfGit(g GitOps) {
+func (c clusterCheck) unusedOfGit(g GitOps) {
 	var plain GitOps
 	SetDefaults(&plain)
 	access := g.Access()
@@ -291,7 +284,7 @@ func (c gitOpsCheck) unusedOfGit(g GitOps) {
 }
 
 // otherThanGit checks that nothing is declared that is for Git only.
-func (c gitOpsCheck) otherThanGit(g GitOps) {
+func (c clusterCheck) otherThanGit(g GitOps) {
 	section, remedy := "gitops.oci", "keep one of the two"
 	if g.OCI == nil {
 		section = "gitops.bucket"
@@ -319,7 +312,7 @@ func (c gitOpsCheck) otherThanGit(g GitOps) {
 }
 
 // unusedSourceSecrets reports the secrets of an artifact or a bucket that Flux does not sync from.
-func (c gitOpsCheck) unusedSourceSecrets(g GitOps) {
+func (c clusterCheck) unusedSourceSecrets(g GitOps) {
 	for _, access := range []SourceAccess{OCIByLogin, BucketByKeys} {
 		declared := access == OCIByLogin && g.OCI != nil || access == BucketByKeys && g.Bucket != nil
 		for _, one := range c.Secrets.OfSource(access) {
@@ -338,7 +331,7 @@ func (c gitOpsCheck) unusedSourceSecrets(g GitOps) {
 	}
 }
 
-func (c gitOpsCheck) gitBySSH() {
+func (c clusterCheck) gitBySSH() {
 	const problem, remedy = "is for https, and gitops.url is an ssh URL", "remove it, or write an https URL"
 	g := c.GitOps
 	if g.GitHubApp != nil {
@@ -360,7 +353,7 @@ func (c gitOpsCheck) gitBySSH() {
 	c.fault("gitops.knownHosts", syntax.KnownHosts(string(g.KnownHosts), g.URL))
 }
 
-func (c gitOpsCheck) gitByHTTPS() {
+func (c clusterCheck) gitByHTTPS() {
 	const problem = "is for SSH, and gitops.url is an https URL"
 	g := c.GitOps
 	if g.KnownHosts != "" {
@@ -383,7 +376,7 @@ func (c gitOpsCheck) gitByHTTPS() {
 	}
 }
 
-func (c gitOpsCheck) gitHubApp(app *GitHubApp) {
+func (c clusterCheck) gitHubApp(app *GitHubApp) {
 	const path = "gitops.githubApp"
 	owner, installation, api := path+".owner", path+".installationId", path+".baseURL"
 	switch {

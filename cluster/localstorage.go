@@ -18,7 +18,7 @@ func (c *Cluster) localMachines() []Machine {
 
 // localStorage checks that something makes the class and its volumes. Without a user volume, Talos has no file system at the path: the
 // volumes would be on the system disk, or fail.
-func (c storageCheck) localStorage() {
+func (c clusterCheck) localStorage() {
 	switch local := c.Storage.Local; {
 	case local == "":
 	case !c.GitOps.Enabled:

@@ -8,15 +8,9 @@ import (
 	"strings"
 )
 
-// outsideCheck checks the servers outside the cluster.
-type outsideCheck struct {
-	*Findings
-	*Cluster
-}
-
 // outside checks the servers that the machines, Flux or this program need before the cluster exists: none may have an address of
 // the cluster itself.
-func (c outsideCheck) outside() {
+func (c clusterCheck) outside() {
 	for _, server := range c.servers() {
 		c.outsideHost(server.path, server.host)
 	}
@@ -84,7 +78,7 @@ func (c *Cluster) servers() []server {
 }
 
 // notEachMachine checks a server that machines or pods use: localhost is a different host on each of them.
-func (c outsideCheck) notEachMachine(path, text string) {
+func (c clusterCheck) notEachMachine(path, text string) {
 	parsed, err := url.Parse(text)
 	if err != nil {
 		return
@@ -97,14 +91,14 @@ func (c outsideCheck) notEachMachine(path, text string) {
 }
 
 // chartRepository checks that the URL of a chart repository is not the URL of a file in it.
-func (c outsideCheck) chartRepository(path, text string) {
+func (c clusterCheck) chartRepository(path, text string) {
 	if folder, file := pathpkg.Split(text); file == "index.yaml" || strings.HasSuffix(file, ".tgz") {
 		c.Found(path, "write "+strings.TrimSuffix(folder, "/"), "%s is a file of the chart repository", text)
 	}
 }
 
 // routers checks that no router is an address of the cluster itself. The pool is checked with the pool.
-func (c outsideCheck) routers() {
+func (c clusterCheck) routers() {
 	bgp := c.Network.LoadBalancers.BGP
 	if bgp == nil {
 		return
@@ -124,7 +118,7 @@ func (c outsideCheck) routers() {
 }
 
 // outsideHost checks a host: one that is written as an address, and the name of a Service.
-func (c outsideCheck) outsideHost(path, host string) {
+func (c clusterCheck) outsideHost(path, host string) {
 	if name := strings.ToLower(host); strings.HasSuffix(name, ".svc") || strings.HasSuffix(name, "."+DNSDomain) {
 		c.Found(path, "write a server outside the cluster", "%s is a Service of the cluster, which exists only once the cluster does", host)
 	}
@@ -133,7 +127,7 @@ func (c outsideCheck) outsideHost(path, host string) {
 	}
 }
 
-func (c outsideCheck) outsideCluster(path string, address netip.Addr) {
+func (c clusterCheck) outsideCluster(path string, address netip.Addr) {
 	for _, f := range c.Network.families() {
 		if what := f.noHost(address); what != "" {
 			c.Found(path, "write a server's address", "%s is %s", address, what)

@@ -287,7 +287,7 @@ func (p *SecretProviders) derive(given Secret) {
 }
 
 // providers checks that the secrets fit the declared providers and each other.
-func (c secretsCheck) providers() {
+func (c clusterCheck) providers() {
 	for _, provider := range c.Providers.all(c.ProviderSecrets) {
 		for _, one := range provider.secrets {
 			if len(provider.services) == 0 {
@@ -301,7 +301,7 @@ func (c secretsCheck) providers() {
 }
 
 // sealingKeys checks that there is a key for sealing, that it belongs to its certificate, and that the older certificates are older.
-func (c secretsCheck) sealingKeys() {
+func (c clusterCheck) sealingKeys() {
 	const key, certificate, old = "sealedSecretsKey", "sealedSecretsCert", "sealedSecretsOldKeys"
 	switch {
 	case c.SealedSecretsKey.IsSet() && !c.SealedSecretsCert.IsSet():

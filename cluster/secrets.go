@@ -218,15 +218,8 @@ func (c *Cluster) MissingSecrets() []string {
 	return missing
 }
 
-// secretsCheck checks the secrets, also against the providers of secrets.
-type secretsCheck struct {
-	*Findings
-	Providers SecretProviders
-	Secrets
-}
-
 // secrets checks the forms of the secrets. Problems never contain their values.
-func (c secretsCheck) secrets() {
+func (c clusterCheck) secrets() {
 	c.gitPassword()
 	secrets := []formedSecret{
 		{NamedSecret{"gitIdentity", c.GitIdentity}, syntax.SSHKey},
@@ -251,7 +244,7 @@ func (c secretsCheck) secrets() {
 	c.providers()
 }
 
-func (c secretsCheck) gitPassword() {
+func (c clusterCheck) gitPassword() {
 	const path = "gitPassword"
 	switch password := c.GitPassword.Reveal(); {
 	case strings.ContainsFunc(password, unicode.IsControl):

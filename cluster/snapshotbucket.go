@@ -15,13 +15,7 @@ const (
 	snapshotSecretKey = "snapshotSecretKey"
 )
 
-// snapshotBucketCheck checks what `up` needs to use the bucket for snapshots of etcd.
-type snapshotBucketCheck struct {
-	*Findings
-	*Cluster
-}
-
-func (c snapshotBucketCheck) snapshotBucket() {
+func (c clusterCheck) snapshotBucket() {
 	if !c.SnapshotAccessKey.IsSet() && !c.SnapshotSecretKey.IsSet() {
 		if from := c.Lifecycle.Snapshots; from.Object() != "" {
 			c.Found("lifecycle.snapshots.recoverFrom", "set "+snapshotAccessKey+" and "+snapshotSecretKey+", or put the file where up runs",

@@ -176,14 +176,8 @@ func (s *Storage) derive(machines int) {
 	}
 }
 
-// storageCheck checks the section storage, which depends on the machines, the handover and the providers of secrets.
-type storageCheck struct {
-	*Findings
-	*Cluster
-}
-
 // storage checks the section without the stack files of others.
-func (c storageCheck) storage() {
+func (c clusterCheck) storage() {
 	s, machines := c.Storage, len(c.StorageMachines())
 	if c.Unusable("storage.role") || c.Unusable("nodePools") {
 		return
@@ -210,7 +204,7 @@ func (c storageCheck) storage() {
 }
 
 // verifiedStorage checks that something brings the classes and drivers that a gate verifies: the tree does.
-func (c storageCheck) verifiedStorage() {
+func (c clusterCheck) verifiedStorage() {
 	if !c.GitOps.Enabled && c.Storage.IsVerified() {
 		path := "storage.classes"
 		if len(c.Storage.Classes) == 0 {
@@ -225,7 +219,7 @@ func (c storageCheck) verifiedStorage() {
 const cephDisk = 5 * GiB
 
 // storageDisks checks that Ceph takes a provider's disks.
-func (c storageCheck) storageDisks() {
+func (c clusterCheck) storageDisks() {
 	for i, pool := range c.NodePools {
 		for j, disk := range pool.DataDisks {
 			if disk.Use == DiskOSD && disk.Size < cephDisk {
@@ -249,7 +243,7 @@ func (c *Cluster) adviseStorageMachines(findings *Findings) {
 }
 
 // noStorageDisks checks that only a provider has disks of the shared storage.
-func (c storageCheck) noStorageDisks() {
+func (c clusterCheck) noStorageDisks() {
 	remedy := "write raw or volume, or storage.role: provider"
 	if c.Storage.Role == StorageConsumer {
 		remedy = "remove the disk, or write raw or volume"
@@ -264,7 +258,7 @@ func (c storageCheck) noStorageDisks() {
 	}
 }
 
-func (c storageCheck) storageReplicas(machines int) {
+func (c clusterCheck) storageReplicas(machines int) {
 	const path = "storage.replicas"
 	switch s := c.Storage; {
 	case s.Replicas == nil:
@@ -276,7 +270,7 @@ func (c storageCheck) storageReplicas(machines int) {
 	}
 }
 
-func (c storageCheck) storageVault() {
+func (c clusterCheck) storageVault() {
 	const path = "storage.vault"
 	vault, onePassword := c.Storage.Vault, c.Providers.OnePassword
 	switch {
