@@ -104,12 +104,7 @@ const BackupNamespace = "etcd-backup"
 // backupSettings are the cluster settings of the snapshots by a schedule.
 var backupSettings = []Setting{
 	{"ETCD_BACKUP", "lifecycle.snapshots.scheduled", "`bucket` if a CronJob takes snapshots of etcd; only then",
-		func(c *Cluster) string {
-			if c.Lifecycle.Snapshots.Scheduled {
-				return "bucket"
-			}
-			return ""
-		}},
+		only(func(c *Cluster) bool { return c.Lifecycle.Snapshots.Scheduled }, func(*Cluster) string { return "bucket" })},
 	{"ETCD_BACKUP_RECIPIENT", "lifecycle.snapshots.recipients", "age public key that they are encrypted to; only then",
 		func(c *Cluster) string {
 			if s := c.Lifecycle.Snapshots; s.Scheduled && len(s.Recipients) > 0 {

@@ -73,10 +73,5 @@ var localSettings = []Setting{
 		func(c *Cluster) string { return c.Storage.Local }},
 	{"LOCAL_STORAGE_NODES", localStoragePath, "the nodes with this user volume, as a list in JSON: values of " +
 		"`allowedTopologies` of a StorageClass; only with `storage.local`",
-		func(c *Cluster) string {
-			if c.Storage.Local == "" {
-				return ""
-			}
-			return asJSON(namesOf(c.localMachines()))
-		}},
+		only(func(c *Cluster) bool { return c.Storage.Local != "" }, func(c *Cluster) string { return asJSON(namesOf(c.localMachines())) })},
 }

@@ -40,10 +40,5 @@ func (c *Cluster) checkMetricsServer(findings *Findings) {
 // metricsServerSettings are the cluster settings of metrics-server.
 var metricsServerSettings = []Setting{
 	{"METRICS_SERVER", metricsServerPath, "`release` if metrics-server runs, and kubelets have certificates of the cluster's CA; only then",
-		func(c *Cluster) string {
-			if !c.Kubernetes.MetricsServer {
-				return ""
-			}
-			return "release"
-		}},
+		only(func(c *Cluster) bool { return c.Kubernetes.MetricsServer }, func(*Cluster) string { return "release" })},
 }

@@ -38,44 +38,33 @@ var Settings = slices.Concat([]Setting{
 		func(c *Cluster) string { return textOf(c.Network.LoadBalancers.Mesh) }},
 	{"GATEWAY_IP", "network.loadBalancers.gateway", "address of the gateway",
 		func(c *Cluster) string { return c.Network.LoadBalancers.Gateway.String() }},
-	{"SOURCE_KIND", "gitops", "kind of the source that Flux syncs from", func(c *Cluster) string {
-		if c.GitOps.ByArgoCD() {
-			return ""
-		}
-		return string(c.GitOps.Source().Kind)
-	}},
+	{"SOURCE_KIND", "gitops", "kind of the source that Flux syncs from",
+		only(func(c *Cluster) bool { return !byArgoCD(c) }, func(c *Cluster) string { return string(c.GitOps.Source().Kind) })},
 	{"SOURCE_URL", "gitops.url", "the repository, for Applications; only with `engine: argocd`",
-		ofArgoCD(func(g GitOps) string { return g.URL })},
+		only(byArgoCD, func(c *Cluster) string { return c.GitOps.URL })},
 	{ArgoCDChecksum, "gitops.settings", "checksum of the other settings, for the plugin of Applications; only with `engine: argocd`",
 		func(*Cluster) string { return "" }}, // which Settings adds
 	{"SOURCE_BRANCH", "gitops.branch", "the branch, for Applications; only with `engine: argocd`",
-		ofArgoCD(func(g GitOps) string { return g.Branch })},
+		only(byArgoCD, func(c *Cluster) string { return c.GitOps.Branch })},
 	{"BGP_ASN", "network.loadBalancers.bgp.asn", "number of the machines' autonomous system; only with `announce: bgp`",
-		func(c *Cluster) string {
-			if c.Network.LoadBalancers.BGP == nil {
-				return ""
-			}
-			return strconv.Itoa(c.Network.LoadBalancers.BGP.ASN)
-		}},
+		only(hasBGP, func(c *Cluster) string { return strconv.Itoa(c.Network.LoadBalancers.BGP.ASN) })},
 	{"BGP_PEERS", "network.loadBalancers.bgp.peers", "the routers, as a list in JSON: `peers` of a CiliumBGPClusterConfig; " +
-		"only with `announce: bgp`",
-		func(c *Cluster) string {
-			if c.Network.LoadBalancers.BGP == nil {
-				return ""
-			}
-			return asJSON(c.bgpPeers())
-		}},
+		"only with `announce: bgp`", only(hasBGP, func(c *Cluster) string { return asJSON(c.bgpPeers()) })},
 }, metricsServerSettings, storageSettings, localSettings, backupSettings)
 
-// ofArgoCD returns a value that only a tree of Argo CD needs.
-func ofArgoCD(value func(GitOps) string) func(*Cluster) string {
+// only makes a setting one of the clusters of which a condition is true.
+func only(is func(*Cluster) bool, value func(*Cluster) string) func(*Cluster) string {
 	return func(c *Cluster) string {
-		if !c.GitOps.ByArgoCD() {
+		if !is(c) {
 			return ""
 		}
-		return value(c.GitOps)
+		return value(c)
 	}
 }
+
+func byArgoCD(c *Cluster) bool { return c.GitOps.ByArgoCD() }
+
+func hasBGP(c *Cluster) bool { return c.Network.LoadBalancers.BGP != nil }
 
 // textOf returns an address as text, "" if it is not set.
 func textOf(address netip.Addr) string {

@@ -359,21 +359,22 @@ var storageSettings = []Setting{
 			return c.Storage.ProviderCluster
 		}},
 	{"STORAGE_NODES", "nodePools[].dataDisks", "the nodes with the paths of their disks of `use: osd`, as a list in JSON: " +
-		"`spec.storage.nodes` of a CephCluster; only of a provider", ofProvider(func(c *Cluster) string { return asJSON(c.storageNodes()) })},
+		"`spec.storage.nodes` of a CephCluster; only of a provider",
+		only(providesStorage, func(c *Cluster) string { return asJSON(c.storageNodes()) })},
 	{"STORAGE_REPLICAS", "storage.replicas", "copies: `spec.replicated.size` of a pool, whose failure domain is `host`; only of a provider",
-		ofProvider(func(c *Cluster) string { return strconv.Itoa(*c.Storage.Replicas) })},
+		only(providesStorage, func(c *Cluster) string { return strconv.Itoa(*c.Storage.Replicas) })},
 	{"STORAGE_REPLICAS_SAFE", "storage.replicas", "whether there is more than one copy: `spec.replicated.requireSafeReplicaSize`; " +
-		"only of a provider", ofProvider(func(c *Cluster) string { return strconv.FormatBool(*c.Storage.Replicas > 1) })},
+		"only of a provider", only(providesStorage, func(c *Cluster) string { return strconv.FormatBool(*c.Storage.Replicas > 1) })},
 	{"STORAGE_MONITORS", "nodePools", "Ceph's monitors: `spec.mon.count`, 3, or 1 if fewer than three machines, control planes " +
 		"included, can run one; only of a provider",
-		ofProvider(func(c *Cluster) string {
+		only(providesStorage, func(c *Cluster) string {
 			if c.monitorMachines() < usualMonitors {
 				return "1"
 			}
 			return strconv.Itoa(usualMonitors)
 		})},
 	{"STORAGE_MANAGERS", "nodePools", "Ceph's managers: `spec.mgr.count`, 2, or 1 if one machine takes pods; only of a provider",
-		ofProvider(func(c *Cluster) string { return strconv.Itoa(min(usualManagers, len(c.PodMachines()))) })},
+		only(providesStorage, func(c *Cluster) string { return strconv.Itoa(min(usualManagers, len(c.PodMachines()))) })},
 	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, " +
 		"otherwise `git`; not with `role: none`",
 		func(c *Cluster) string {
@@ -388,12 +389,4 @@ var storageSettings = []Setting{
 	{"STORAGE_VAULT", "storage.vault", "the vault; only with one", func(c *Cluster) string { return c.Storage.Vault }},
 }
 
-// ofProvider makes a setting one of providers only.
-func ofProvider(value func(*Cluster) string) func(*Cluster) string {
-	return func(c *Cluster) string {
-		if c.Storage.Role != StorageProvider {
-			return ""
-		}
-		return value(c)
-	}
-}
+func providesStorage(c *Cluster) bool { return c.Storage.Role == StorageProvider }
