@@ -148,10 +148,7 @@ func (c Cilium) Needed(mesh Mesh) []Needed {
 }
 
 func (c *Cilium) derive() {
-	if c.Hubble.Relay == nil {
-		relay := c.Hubble.Enabled
-		c.Hubble.Relay = &relay
-	}
+	fill(&c.Hubble.Relay, new(c.Hubble.Enabled))
 }
 
 // check checks the choices against each other. The chart's own schema checks the values when the chart is rendered.

@@ -220,9 +220,7 @@ func (o Operator) Service() Service {
 }
 
 func (g *GitOps) derive(stack string) {
-	if g.Path == "" {
-		g.Path = "kubernetes/clusters/" + stack
-	}
+	fill(&g.Path, "kubernetes/clusters/"+stack)
 	g.Flux.derive()
 	for _, one := range []*string{&g.URL, &g.ArgoCD.CredentialsFor} {
 		if rest, isSSH := strings.CutPrefix(*one, "ssh://"); isSSH && g.Engine == EngineArgoCD && !strings.Contains(rest, "@") {

@@ -128,10 +128,7 @@ func (p *NodePool) derive(proxmox Proxmox) {
 	}
 	fill(&p.Datastore, proxmox.Datastores.Disks)
 	fill(&p.Bridge, proxmox.Bridge)
-	if p.VLAN == nil {
-		vlan := proxmox.VLAN
-		p.VLAN = &vlan
-	}
+	fill(&p.VLAN, new(proxmox.VLAN))
 	for i := range p.DataDisks {
 		fill(&p.DataDisks[i].Datastore, p.Datastore)
 	}

@@ -17,7 +17,5 @@ const (
 )
 
 func (r *Readiness) derive(nodes int) {
-	if r.Timeout == nil {
-		r.Timeout = &Duration{readinessBase + time.Duration(nodes)*readinessPerNode}
-	}
+	fill(&r.Timeout, &Duration{readinessBase + time.Duration(nodes)*readinessPerNode})
 }

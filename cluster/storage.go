@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -171,8 +172,7 @@ func (s Storage) VaultReaders() []string {
 
 func (s *Storage) derive(machines int) {
 	if s.Role == StorageProvider && s.Replicas == nil && machines > 0 {
-		replicas := min(usualReplicas, machines)
-		s.Replicas = &replicas
+		s.Replicas = new(min(usualReplicas, machines))
 	}
 }
 
@@ -318,15 +318,8 @@ func (c comparison) storage() {
 			"%s provides no storage: its storage.role is %s", c.other.Stack, other.Role)
 	case (consumes || provides) && own.Vault != other.Vault:
 		c.Found("storage.vault", "write the same in both", "%s is not that of %s, which is %s",
-			orNone(own.Vault), c.other.Stack, orNone(other.Vault))
+			cmp.Or(own.Vault, "none"), c.other.Stack, cmp.Or(other.Vault, "none"))
 	}
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 // storageNode is a node of the section storage of a CephCluster.

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -158,13 +159,10 @@ func KnownHosts(text, gitURL string) *Fault {
 	if err != nil {
 		return nil // the URL is reported already
 	}
-	host, port := parsed.Hostname(), parsed.Port()
+	host, port := parsed.Hostname(), cmp.Or(parsed.Port(), "22")
 	check, _, err := knownhosts.New([]byte(text))
 	if err != nil {
 		return because("has a line that is not in the form of known_hosts", KeyScan(gitURL))
-	}
-	if port == "" {
-		port = "22"
 	}
 	// No host has this key, so the answer lists the text's keys for the host.
 	none, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))

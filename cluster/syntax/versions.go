@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -82,11 +83,7 @@ func fixVersion(value, v string) []string {
 	}
 	bare := v
 	for i, part := range match[1:4] {
-		part = strings.TrimLeft(part, "0")
-		if part == "" {
-			part = "0"
-		}
-		bare += part
+		bare += cmp.Or(strings.TrimLeft(part, "0"), "0")
 		if i < 2 {
 			bare += "."
 		}

@@ -194,10 +194,5 @@ func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
 }
 
 func eventTime(event corev1.Event) time.Time {
-	for _, t := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return event.CreationTimestamp.Time
+	return cmp.Or(event.LastTimestamp.Time, event.EventTime.Time, event.CreationTimestamp.Time)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/go-pointer"
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -50,14 +50,9 @@ func newestBackup(ctx context.Context, in *bucket.Bucket, of string) gate.Backup
 
 func cronJob(object *unstructured.Unstructured) (gate.CronJob, error) {
 	job, err := kubeapi.Typed[batchv1.CronJob](object)
-	at := func(t *metav1.Time) time.Time {
-		if t == nil {
-			return time.Time{}
-		}
-		return t.Time
-	}
 	return gate.CronJob{
-		Read: time.Now(), Created: job.CreationTimestamp.Time, Suspended: job.Spec.Suspend != nil && *job.Spec.Suspend,
-		Running: len(job.Status.Active), Scheduled: at(job.Status.LastScheduleTime), Succeeded: at(job.Status.LastSuccessfulTime),
+		Read: time.Now(), Created: job.CreationTimestamp.Time, Suspended: pointer.SafeDeref(job.Spec.Suspend),
+		Running: len(job.Status.Active), Scheduled: pointer.SafeDeref(job.Status.LastScheduleTime).Time,
+		Succeeded: pointer.SafeDeref(job.Status.LastSuccessfulTime).Time,
 	}, err
 }

@@ -80,10 +80,7 @@ func keepWorkloads[C any](w *watches[C], places func(*C) (*health.Seen[kube.Work
 func joined[T any](kinds []health.Seen[T]) health.Seen[T] {
 	all := health.Seen[T]{Synced: true}
 	for _, one := range kinds {
-		all.Synced, all.Items = all.Synced && one.Synced, append(all.Items, one.Items...)
-		if all.Err == nil {
-			all.Err = one.Err
-		}
+		all.Synced, all.Err, all.Items = all.Synced && one.Synced, cmp.Or(all.Err, one.Err), append(all.Items, one.Items...)
 	}
 	return all
 }

@@ -263,8 +263,7 @@ func (a *attempt) gone(ctx context.Context) (bool, error) {
 func (a *attempt) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	background := metav1.DeletePropagationBackground
-	options := metav1.DeleteOptions{PropagationPolicy: &background}
+	options := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	err := a.kube.Objects.Resource(jobsKind).Namespace(storage.Namespace).Delete(ctx, a.name, options)
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -134,9 +134,8 @@ func session(
 	if err := publish(listed, nil, true); err != nil {
 		return err
 	}
-	seconds := int64(5 * 60)
 	options := of.options()
-	options.ResourceVersion, options.TimeoutSeconds, options.AllowWatchBookmarks = list.GetResourceVersion(), &seconds, true
+	options.ResourceVersion, options.TimeoutSeconds, options.AllowWatchBookmarks = list.GetResourceVersion(), new(int64(5*60)), true
 	events, err := resource.Watch(ctx, options)
 	if err != nil {
 		return missingKind(of, err)

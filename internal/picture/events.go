@@ -2,6 +2,7 @@ package picture
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,11 +174,7 @@ func (r *runReader) resource(event *stepEvent) *Resource {
 		r.byURN[data.URN] = resource
 		r.Resources = append(r.Resources, resource)
 	}
-	state := data.New
-	if state == nil {
-		state = data.Old
-	}
-	if state != nil {
+	if state := cmp.Or(data.New, data.Old); state != nil {
 		resource.Component, resource.Parent = !state.Custom, state.Parent
 	}
 	return resource

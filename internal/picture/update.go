@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -150,11 +151,7 @@ var done = map[string]string{
 func did(r *Resource) string {
 	var words []string
 	for _, step := range r.Steps {
-		word := done[step.Op]
-		if word == "" {
-			word = step.Op
-		}
-		if !slices.Contains(words, word) {
+		if word := cmp.Or(done[step.Op], step.Op); !slices.Contains(words, word) {
 			words = append(words, word)
 		}
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ var nodeLabels = check{
 				case !has:
 					lacks, set = append(lacks, label), append(set, label)
 				case value != want.Labels[key]:
-					lacks, set = append(lacks, label+" (it has the value "+quoted(value)+")"), append(set, label)
+					lacks, set = append(lacks, label+" (it has the value "+cmp.Or(value, `""`)+")"), append(set, label)
 				}
 			}
 			if len(lacks) == 0 {
@@ -34,14 +35,6 @@ var nodeLabels = check{
 				WithCommand("talosctl -n ADDRESS logs controller-runtime; kubectl get node NODE --show-labels")
 		})
 	},
-}
-
-// quoted returns a value that may be empty.
-func quoted(value string) string {
-	if value == "" {
-		return `""`
-	}
-	return value
 }
 
 // plural returns a noun and a list.

@@ -191,8 +191,7 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 			if err := j.kubernetes.Restart(ctx, workload, since); err != nil {
 				return "it cannot be restarted: " + err.Error(), nil
 			}
-			was := now
-			before = &was
+			before = new(now)
 			now, err = j.kubernetes.Rollout(ctx, workload)
 		}
 		switch {

@@ -263,10 +263,7 @@ const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // restartOf returns the time of the annotation; zero without one.
 func restartOf(annotations map[string]string) time.Time {
-	at, err := time.Parse(time.RFC3339, annotations[restartedAt])
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339, annotations[restartedAt]) // the zero time after an error
 	return at
 }
 

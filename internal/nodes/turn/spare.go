@@ -227,14 +227,9 @@ func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]talosapi.
 		if one.err == nil {
 			return one.members, nil
 		}
-		if problem == nil {
-			problem = one.err
-		}
+		problem = cmp.Or(problem, one.err)
 	}
-	if problem == nil {
-		problem = errors.New("there is no control plane to ask")
-	}
-	return nil, problem
+	return nil, cmp.Or(problem, errors.New("there is no control plane to ask"))
 }
 
 // stageRunning is the stage of a machine that runs, in Talos's words.
