@@ -82,11 +82,15 @@ func (j kubernetesCA) beforePass(ctx context.Context, pass Pass, nodes []turn.No
 	if err != nil {
 		return err
 	}
-	roots, err := j.roots(ctx)
+	keeps := false
+	err = j.untilRoots(ctx, silentTimeout, func(_ context.Context, roots []Root) string {
+		keeps = slices.ContainsFunc(roots, func(root Root) bool { return root.Kept && root.Namespace == releasedFirst })
+		return ""
+	})
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(roots, func(root Root) bool { return root.Kept && root.Namespace == releasedFirst }) {
+	if keeps {
 		if err := j.refreshPods(ctx, trusted); err != nil { // those of namespaces that were created meanwhile
 			return err
 		}
@@ -94,17 +98,13 @@ func (j kubernetesCA) beforePass(ctx context.Context, pass Pass, nodes []turn.No
 	if err := j.release(ctx, func(root Root) bool { return root.Kept }); err != nil {
 		return err
 	}
-	return j.until(ctx, nodeTimeout, RootCA, func(ctx context.Context) (string, error) {
-		roots, err := j.kubernetes.Roots(ctx)
-		if err != nil {
-			return "the Kubernetes API does not answer: " + err.Error(), nil
-		}
+	return j.untilRoots(ctx, nodeTimeout, func(_ context.Context, roots []Root) string {
 		for _, root := range roots { // this also proves that kube-controller-manager signs with the new CA
 			if !Equal(root.Certificates, j.declared()) {
-				return "kube-controller-manager has not written the new CA into " + root.Namespace, nil
+				return "kube-controller-manager has not written the new CA into " + root.Namespace
 			}
 		}
-		return "", nil
+		return ""
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -61,36 +63,28 @@ func (j kubernetesCA) controlPlanes(ctx context.Context, nodes []turn.Node) (tru
 	return trusted, issues, err
 }
 
-// roots returns the ConfigMaps.
-func (j kubernetesCA) roots(ctx context.Context) (roots []Root, err error) {
-	err = j.until(ctx, silentTimeout, RootCA, func(ctx context.Context) (string, error) {
-		if roots, err = j.kubernetes.Roots(ctx); err != nil {
-			return "the Kubernetes API does not answer: " + err.Error(), nil
-		}
-		return "", nil
-	})
-	return roots, err
-}
-
-// release releases the ConfigMaps that a condition selects.
-func (j kubernetesCA) release(ctx context.Context, selected func(Root) bool) error {
-	return j.until(ctx, silentTimeout, RootCA, func(ctx context.Context) (string, error) {
+// untilRoots waits until nothing is missing of the ConfigMaps.
+func (j kubernetesCA) untilRoots(ctx context.Context, limit time.Duration, missing func(context.Context, []Root) string) error {
+	return j.until(ctx, limit, RootCA, func(ctx context.Context) (string, error) {
 		roots, err := j.kubernetes.Roots(ctx)
 		if err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
 		}
+		return missing(ctx, roots), nil
+	})
+}
+
+// release releases the ConfigMaps that a condition selects.
+func (j kubernetesCA) release(ctx context.Context, selected func(Root) bool) error {
+	return j.untilRoots(ctx, silentTimeout, func(ctx context.Context, roots []Root) (missing string) {
 		slices.SortStableFunc(roots, func(a, b Root) int { return releaseOrder(a) - releaseOrder(b) })
-		missing := ""
-		for _, root := range roots {
-			if !selected(root) {
-				continue
-			}
+		for _, root := range xslices.Filter(roots, selected) {
 			missing = "the one of " + root.Namespace + " has to be written anew"
 			if err := j.kubernetes.Release(ctx, root); err != nil {
-				return "the one of " + root.Namespace + " cannot be deleted: " + err.Error(), nil
+				return "the one of " + root.Namespace + " cannot be deleted: " + err.Error()
 			}
 		}
-		return missing, nil
+		return missing
 	})
 }
 
