@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,21 +93,13 @@ func images(current *v1alpha1.Config) map[versions.Component]string {
 	if current == nil || current.MachineConfig == nil {
 		return found
 	}
-	found[versions.Kubelet] = orEmpty(current.MachineConfig.MachineKubelet).Image()
+	found[versions.Kubelet] = cmp.Or(current.MachineConfig.MachineKubelet, &v1alpha1.KubeletConfig{}).Image()
 	if current.Machine().Type().IsControlPlane() && current.ClusterConfig != nil {
-		found[versions.APIServer] = orEmpty(current.ClusterConfig.APIServerConfig).Image()
-		found[versions.ControllerManager] = orEmpty(current.ClusterConfig.ControllerManagerConfig).Image()
-		found[versions.Scheduler] = orEmpty(current.ClusterConfig.SchedulerConfig).Image()
+		found[versions.APIServer] = cmp.Or(current.ClusterConfig.APIServerConfig, &v1alpha1.APIServerConfig{}).Image()
+		found[versions.ControllerManager] = cmp.Or(current.ClusterConfig.ControllerManagerConfig, &v1alpha1.ControllerManagerConfig{}).Image()
+		found[versions.Scheduler] = cmp.Or(current.ClusterConfig.SchedulerConfig, &v1alpha1.SchedulerConfig{}).Image()
 	}
 	return found
-}
-
-// orEmpty returns what a pointer points to, or a new one.
-func orEmpty[T any](value *T) *T {
-	if value == nil {
-		return new(T)
-	}
-	return value
 }
 
 // Booted implements machines.
@@ -149,16 +142,16 @@ func setImage(in *v1alpha1.Config, component versions.Component, image string) e
 	}
 	switch component {
 	case versions.Kubelet:
-		in.MachineConfig.MachineKubelet = orEmpty(in.MachineConfig.MachineKubelet)
+		in.MachineConfig.MachineKubelet = cmp.Or(in.MachineConfig.MachineKubelet, &v1alpha1.KubeletConfig{})
 		in.MachineConfig.MachineKubelet.KubeletImage = image
 	case versions.APIServer:
-		in.ClusterConfig.APIServerConfig = orEmpty(in.ClusterConfig.APIServerConfig)
+		in.ClusterConfig.APIServerConfig = cmp.Or(in.ClusterConfig.APIServerConfig, &v1alpha1.APIServerConfig{})
 		in.ClusterConfig.APIServerConfig.ContainerImage = image
 	case versions.ControllerManager:
-		in.ClusterConfig.ControllerManagerConfig = orEmpty(in.ClusterConfig.ControllerManagerConfig)
+		in.ClusterConfig.ControllerManagerConfig = cmp.Or(in.ClusterConfig.ControllerManagerConfig, &v1alpha1.ControllerManagerConfig{})
 		in.ClusterConfig.ControllerManagerConfig.ContainerImage = image
 	case versions.Scheduler:
-		in.ClusterConfig.SchedulerConfig = orEmpty(in.ClusterConfig.SchedulerConfig)
+		in.ClusterConfig.SchedulerConfig = cmp.Or(in.ClusterConfig.SchedulerConfig, &v1alpha1.SchedulerConfig{})
 		in.ClusterConfig.SchedulerConfig.ContainerImage = image
 	default:
 		return fmt.Errorf("%s is no component", component)
