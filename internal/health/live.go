@@ -190,10 +190,7 @@ func mark(r Result) string { return []string{"-", "✓", "·", "·", "✗"}[r.ra
 
 // marks returns a mark for each node; a blank for a node that the check does not judge.
 func (g group) marks(nodes []string, width int) (row string) {
-	of := map[string]string{}
-	for _, result := range g.results {
-		of[result.Subject] = mark(result)
-	}
+	of := xslices.ToMap(g.results, func(r Result) (string, string) { return r.Subject, mark(r) })
 	for _, node := range nodes {
 		row += fmt.Sprintf("%*s", width, of[node])
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
@@ -67,11 +69,7 @@ func (g *Gate) readyAgents(seen *gate.Cluster) map[string]string {
 
 // answering returns the agents that can be asked, by node.
 func answering(seen *gate.Cluster) map[string]kube.Pod {
-	pods := map[string]kube.Pod{}
-	for _, pod := range kube.Answering(seen.Agents.Items) {
-		pods[pod.Node] = pod
-	}
-	return pods
+	return xslices.ToMap(kube.Answering(seen.Agents.Items), func(pod kube.Pod) (string, kube.Pod) { return pod.Node, pod })
 }
 
 // knowsAll reports whether an agent knows every declared node.

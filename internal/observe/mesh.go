@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,11 +90,7 @@ func (m *Mesh) pods(
 	return &inquiry[mesh.Cluster, mesh.Report]{
 		store: m.store, slots: make(chan struct{}, agentsAtOnce), again: pollEvery, fresh: fresh,
 		targets: func(seen *mesh.Cluster) map[string]string {
-			names := map[string]string{}
-			for _, pod := range ready(seen) {
-				names[pod.Name] = pod.Name
-			}
-			return names
+			return xslices.ToMap(ready(seen), func(pod kube.Pod) (string, string) { return pod.Name, pod.Name })
 		},
 		answers: answers,
 		ask:     func(ctx context.Context, _, pod string) mesh.Report { return ask(ctx, pod) },

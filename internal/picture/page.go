@@ -172,16 +172,12 @@ func heldSince(all []health.Held, summary string) *health.Held {
 func newProblemView(result health.Result) problemView {
 	view := problemView{
 		State: verdictState(result.Verdict), Verdict: string(result.Verdict), Subject: result.Subject, Check: result.Check,
-		Text: secrecy.Line(result.Reason), Evidence: secrecy.Lines(strings.Join(result.Evidence, "\n")),
+		Text: secrecy.Line(result.Reason),
 	}
-	if len(result.Evidence) == 0 {
-		view.Evidence = nil
+	if len(result.Evidence) > 0 {
+		view.Evidence = secrecy.Lines(strings.Join(result.Evidence, "\n"))
 	}
-	for command := range strings.SplitSeq(result.Command, "; ") {
-		if command != "" {
-			view.Commands = append(view.Commands, command)
-		}
-	}
+	view.Commands = slices.DeleteFunc(strings.Split(result.Command, "; "), func(command string) bool { return command == "" })
 	return view
 }
 
@@ -213,9 +209,4 @@ func share(part, whole time.Duration) string {
 		return ""
 	}
 	return fmt.Sprintf("%.0f %%", 100*float64(part)/float64(whole))
-}
-
-// hasErrors reports whether one of the messages is an error.
-func hasErrors(messages []Message) bool {
-	return slices.ContainsFunc(messages, func(m Message) bool { return m.Error })
 }

@@ -191,7 +191,7 @@ func (u Update) failures() (failures, others []failure) {
 			f.Messages = append(f.Messages, m.Lines)
 		}
 		switch {
-		case broken || hasErrors(messages) && !succeeded:
+		case broken || !succeeded && slices.ContainsFunc(messages, func(m Message) bool { return m.Error }):
 			f.Broken = true
 			failures = append(failures, f)
 		case len(messages) > 0:
@@ -228,10 +228,7 @@ func (u Update) groups(path []hop) []groupView {
 	for _, h := range path {
 		critical[h.URN] = true
 	}
-	byURN := map[string]*Resource{}
-	for _, r := range u.Run.Resources {
-		byURN[r.URN] = r
-	}
+	byURN := xslices.ToMap(u.Run.Resources, func(r *Resource) (string, *Resource) { return r.URN, r })
 	whole := scale{u.Run.Began, u.Run.Ended}
 	members, tops := map[string][]int{}, []string(nil)
 	for i, r := range u.Run.Resources {

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -20,10 +22,7 @@ var ciliumRanges = check{
 		if results := unread(seen, "", "CiliumNodes", seen.Ranges); results != nil {
 			return results
 		}
-		byName := map[string]Ranges{}
-		for _, ranges := range seen.Ranges.Items {
-			byName[ranges.Name] = ranges
-		}
+		byName := xslices.ToMap(seen.Ranges.Items, func(ranges Ranges) (string, Ranges) { return ranges.Name, ranges })
 		return eachRegistered(spec, seen, func(want Machine, node Node) health.Result {
 			own, exists := byName[want.Name]
 			pools := seen.CiliumStatus[want.Name].Pools

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,11 +116,7 @@ func (k *kube) askServer(ctx context.Context, f func(*kubeapi.Client) error) err
 // Nodes implements turn.Cluster.
 func (c *Cluster) Nodes(ctx context.Context) (map[string]turn.KubeNode, error) {
 	nodes, err := List[corev1.Node](ctx, c, kubeapi.Nodes, metav1.ListOptions{})
-	all := map[string]turn.KubeNode{}
-	for _, node := range nodes {
-		all[node.Name] = kubeNode(node)
-	}
-	return all, err
+	return xslices.ToMap(nodes, func(node corev1.Node) (string, turn.KubeNode) { return node.Name, kubeNode(node) }), err
 }
 
 // stateTaints is the prefix of the taints that Kubernetes sets for the state of a node.
