@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Compare finds conflicts between clusters, which form one mesh on networks that are connected. It returns, for each stack, its
@@ -87,10 +89,7 @@ func (s *Cluster) inMesh() bool {
 
 // claims checks the values that must be unique among all stacks.
 func (c comparison) claims() {
-	owner := map[any]claim{}
-	for _, theirs := range c.other.claims() {
-		owner[theirs.key] = theirs
-	}
+	owner := xslices.ToMap(c.other.claims(), func(theirs claim) (any, claim) { return theirs.key, theirs })
 	for _, own := range c.own.claims() {
 		if theirs, taken := owner[own.key]; taken && !c.apart(own.inside, theirs.inside) {
 			c.taken(own.path, "pick another", "%v is %s of %s", own.value, theirs.path, c.theOther())
