@@ -22,6 +22,8 @@ const (
 	// closedLimit is how long a machine may refuse connections before it is reset. Between its address and its API, a healthy machine takes
 	// seconds. On a host with fifteen times as much to do as it can, all of the boot took less than four minutes.
 	closedLimit = 5 * time.Minute
+	// mostResets is how often a machine is reset: of the boots that hung, one hung again.
+	mostResets = 3
 	// silentLimit is how long a machine may be unreachable, or refuse connections if it must not be reset or was: as long as the Talos
 	// provider would wait.
 	silentLimit = 10 * time.Minute
@@ -38,23 +40,24 @@ type arrival struct {
 	say   func(string)                                    // prints a line of progress
 }
 
-// await returns once the machine accepts connections. It resets the machine once, if this run has created it: any other machine may have a
-// configuration, and a reset could interrupt an installation.
+// await returns once the machine accepts connections. It resets the machine, up to mostResets times, if this run has created it: any other
+// machine may have a configuration, and a reset could interrupt an installation.
 func (a arrival) await(ctx context.Context) error {
-	err := a.open(ctx, a.New())
-	if !errors.Is(err, errStaysClosed) {
-		return err
+	for resets := 0; ; resets++ {
+		err := a.open(ctx, a.New() && resets < mostResets)
+		if err != nil && resets > 0 && !errors.Is(err, errStaysClosed) {
+			err = fmt.Errorf("after %d resets: %w", resets, err)
+		}
+		if !errors.Is(err, errStaysClosed) {
+			return err
+		}
+		a.say(fmt.Sprintf("%s: has its address and has refused connections to Talos's API for %s, so its boot hangs; resetting the machine",
+			a.Node.Name, closedLimit))
+		if err := a.Reset(ctx); err != nil {
+			return fmt.Errorf("%s: its boot hangs before Talos's API, and it cannot be reset: %w; reset it by hand, and run up again",
+				a.Node.Name, err)
+		}
 	}
-	a.say(fmt.Sprintf("%s: has its address and has refused connections to Talos's API for %s, so its boot hangs; resetting the machine",
-		a.Node.Name, closedLimit))
-	if err := a.Reset(ctx); err != nil {
-		return fmt.Errorf("%s: its boot hangs before Talos's API, and it cannot be reset: %w; reset it by hand, and run up again",
-			a.Node.Name, err)
-	}
-	if err := a.open(ctx, false); err != nil {
-		return fmt.Errorf("after a reset: %w", err)
-	}
-	return nil
 }
 
 // errStaysClosed means that a machine that may be reset has refused connections for too long.

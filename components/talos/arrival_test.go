@@ -94,13 +94,21 @@ func TestArrival_AMachineWhoseBootHangsIsResetAndNamed(t *testing.T) {
 	})
 }
 
-func TestArrival_AMachineIsResetOnceThenTheRunFailsAndSaysWhatToDo(t *testing.T) {
+func TestArrival_AMachineWhoseBootHangsAgainIsResetAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &comingMachine{answer: hangs(mostResets)}
+		require.NoError(t, m.arrival(t).await(t.Context()))
+		assert.Equal(t, mostResets, m.boots)
+	})
+}
+
+func TestArrival_ARunThatHasResetAMachineOftenEnoughFailsAndSaysWhatToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &comingMachine{answer: hangs(9)}
 		err := m.arrival(t).await(t.Context())
-		require.ErrorContains(t, err, "after a reset: infra-cp-1: has its address 10.25.11.11, and refuses connections to Talos's API")
+		require.ErrorContains(t, err, "after 3 resets: infra-cp-1: has its address 10.25.11.11, and refuses connections to Talos's API")
 		require.ErrorContains(t, err, "reset the machine by hand, and run up again")
-		assert.Equal(t, 1, m.boots)
+		assert.Equal(t, mostResets, m.boots)
 	})
 }
 
