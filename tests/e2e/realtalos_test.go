@@ -55,8 +55,8 @@ func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
 	for _, change := range realChanges {
 		l.part(change.name, change.test)
 	}
-	l.part("a worker joins, and goes", joinsAndGoes)
 	l.part("a lost machine comes back from a snapshot", comesBackReally)
+	l.part("a worker joins, and goes", joinsAndGoes)
 	l.part("destroy", unprotectAndDestroy)
 }
 
