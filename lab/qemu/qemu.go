@@ -143,7 +143,7 @@ func (h *Host) console(hw vm.Hardware) string {
 	return filepath.Join(h.cfg.Logs, fmt.Sprintf("console-%s-%d.log", hw.Name, hw.ID))
 }
 
-// inserted returns the built Talos whose image is in a VM's CD-ROM drive, nil without one: the Talos of the version that the drive declares.
+// inserted returns the built Talos whose image is in a VM's CD-ROM drive, of the version that the drive declares; nil without a drive.
 func (h *Host) inserted(hw vm.Hardware) (*Built, error) {
 	if hw.ISO == nil {
 		return nil, nil

@@ -88,7 +88,8 @@ func (b *boot) hangs() bool {
 
 // installError is the error that the fault install-fails ends an installation with; nil if the fault is off.
 func (b *boot) installError() error {
-	return b.m.faultError(fault.InstallFails, "error running phase 2 in install sequence: task 1/1: failed, task \"upgrade\" failed: exit code 1")
+	return b.m.faultError(fault.InstallFails,
+		"error running phase 2 in install sequence: task 1/1: failed, task \"upgrade\" failed: exit code 1")
 }
 
 // stuckImage is the image that the machine boots in maintenance mode under the fault stuck-maintenance: the image in its drive, or the
@@ -114,7 +115,8 @@ func (b *boot) awaitUnstuck() {
 
 // rebootLoopError is the error that the fault reboot-loop ends each boot with; nil if the fault is off.
 func (b *boot) rebootLoopError() error {
-	return b.m.faultError(fault.RebootLoop, "error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning")
+	return b.m.faultError(fault.RebootLoop,
+		"error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning")
 }
 
 // upgradeError is the error that the fault upgrade-fails ends the boot of a new version with; nil if the fault is off, or the version has

@@ -68,7 +68,8 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 		labels, annotations, taints := kubernetes.NodeMetadata(b.config, b.extensions, b.schematic)
 		kc = KubeletConfig{
 			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
-			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: kubernetes.MaxPods(b.config), ExtraArgs: kubernetes.KubeletArgs(b.config),
+			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space,
+			MaxPods: kubernetes.MaxPods(b.config), ExtraArgs: kubernetes.KubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
 			RegisterTaints: kubernetes.RegisterTaints(b.config), Disks: b.m.disks.Links,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: image.Tag(b.config.Machine().Kubelet().Image()),
