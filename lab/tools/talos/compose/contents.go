@@ -35,7 +35,7 @@ var rootLeftOut = []string{
 }
 
 // installerPackages are installed in the image of the installer, with what they depend on.
-var installerPackages = []string{"grub-pc-bin", "grub2-common", "mount", "util-linux", "xfsprogs", "dosfstools", "e2fsprogs"}
+var installerPackages = []string{"grub-pc-bin", "grub2-common", "mount", "util-linux", "xfsprogs", "dosfstools", "e2fsprogs", "mtools"}
 
 // installerLeftOut are the packages of these that the installer does not run.
 var installerLeftOut = append([]string{"bash", "coreutils", "grep", "sed", "tar", "install-info", "sensible-utils", "ucf"}, rootLeftOut...)
@@ -125,7 +125,9 @@ var rootLinks = map[string]string{
 	"usr/local/share/ca-certificates": "/etc/ssl",
 	"usr/etc/udev":                    "../lib/udev", // where Debian's udev has its data base of hardware
 	"usr/bin/systemd-udevd":           "udevadm",
-	"usr/bin/iptables":                "xtables-nft-multi", "usr/bin/ip6tables": "xtables-nft-multi",
+	// Talos 1.13 formats by the settings for its own kernel; these are for Debian's.
+	"usr/share/xfsprogs/mkfs/lts_6.18.conf": "lts_6.1.conf",
+	"usr/bin/iptables":                      "xtables-nft-multi", "usr/bin/ip6tables": "xtables-nft-multi",
 	"usr/bin/iptables-save": "xtables-nft-multi", "usr/bin/ip6tables-save": "xtables-nft-multi",
 	"usr/bin/iptables-restore": "xtables-nft-multi", "usr/bin/ip6tables-restore": "xtables-nft-multi",
 }
