@@ -125,8 +125,8 @@ var rootLinks = map[string]string{
 	"usr/local/share/ca-certificates": "/etc/ssl",
 	"usr/etc/udev":                    "../lib/udev", // where Debian's udev has its data base of hardware
 	"usr/bin/systemd-udevd":           "udevadm",
-	// Talos 1.13 formats by the settings for its own kernel; these are for Debian's.
-	"usr/share/xfsprogs/mkfs/lts_6.18.conf": "lts_6.1.conf",
+	// Talos 1.13 formats by the settings for its own kernel. Debian's mkfs.xfs refuses an option of its own lts_6.1.conf.
+	"usr/share/xfsprogs/mkfs/lts_6.18.conf": "lts_5.15.conf",
 	"usr/bin/iptables":                      "xtables-nft-multi", "usr/bin/ip6tables": "xtables-nft-multi",
 	"usr/bin/iptables-save": "xtables-nft-multi", "usr/bin/ip6tables-save": "xtables-nft-multi",
 	"usr/bin/iptables-restore": "xtables-nft-multi", "usr/bin/ip6tables-restore": "xtables-nft-multi",
