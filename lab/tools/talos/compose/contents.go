@@ -125,16 +125,16 @@ var rootLinks = map[string]string{
 	"usr/local/share/ca-certificates": "/etc/ssl",
 	"usr/etc/udev":                    "../lib/udev", // where Debian's udev has its data base of hardware
 	"usr/bin/systemd-udevd":           "udevadm",
-	// Talos 1.13 formats by the settings for its own kernel. Debian's mkfs.xfs refuses an option of its own lts_6.1.conf.
-	"usr/share/xfsprogs/mkfs/lts_6.18.conf": "lts_5.15.conf",
-	"usr/bin/iptables":                      "xtables-nft-multi", "usr/bin/ip6tables": "xtables-nft-multi",
+	"usr/bin/iptables":                "xtables-nft-multi", "usr/bin/ip6tables": "xtables-nft-multi",
 	"usr/bin/iptables-save": "xtables-nft-multi", "usr/bin/ip6tables-save": "xtables-nft-multi",
 	"usr/bin/iptables-restore": "xtables-nft-multi", "usr/bin/ip6tables-restore": "xtables-nft-multi",
 }
 
 // rootText are small files in the root file system.
 var rootText = map[string]string{
-	"etc/passwd": "root:x:0:0:root:/root:/sbin/nologin\n",
+	// Talos 1.13 formats by the settings for its own kernel. Debian's mkfs.xfs refuses an option of its own files of that kind.
+	"usr/share/xfsprogs/mkfs/lts_6.18.conf": "# the defaults of this mkfs.xfs\n",
+	"etc/passwd":                            "root:x:0:0:root:/root:/sbin/nologin\n",
 	"etc/group": "root:x:0:\ntty:x:5:\ndisk:x:6:\nkmem:x:15:\nlp:x:7:\ndialout:x:20:\ncdrom:x:24:\nfloppy:x:25:\ntape:x:26:\naudio:x:29:\n" +
 		"video:x:44:\ninput:x:101:\nsgx:x:102:\nkvm:x:103:\nrender:x:104:\n",
 }
