@@ -108,9 +108,9 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestChain$$'
 	$(LAB_TESTS) -tags e2e -timeout 110m -run '^TestLifecycle_AClusterUnderLoadIsChangedInTurns$$'
 
-# One machine in QEMU without KVM: it takes two cores and 6 GiB of memory, and should run alone.
+# One machine, and once two, in QEMU without KVM: two cores and 10 GiB of memory; it should run alone.
 .PHONY: real-talos
-real-talos: tools ## One machine that boots the real Talos in QEMU, up to a registered node, in a lab (about 20 minutes; needs QEMU)
+real-talos: tools ## The real Talos in QEMU: installed, changed and upgraded, in a lab (about 50 minutes; needs QEMU)
 	$(LAB) tools talos-1.12 talos-1.13 talos-1.13-next talos-1.13-broken
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRealTalos'
 
