@@ -29,20 +29,21 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// The files in testdata/real/1.12 are answers of a real control plane (Talos 1.12.6, the VM that Slipway declares, one disk, a network
-// plug-in, with the virtual IP), one file a resource type. They are recorded anew from the machine of make real-talos by
+// The files in a folder of testdata/real are answers of a real control plane of that release (the VM that Slipway declares, one disk, a
+// network plug-in, with the virtual IP), one file a resource type. They are recorded anew, or for the first time into an empty folder, from
+// the machine of make real-talos by
 //
-//	go -C lab test ./talos -run TestReal_ANode -record TALOSCONFIG -node ADDRESS
+//	go -C lab test ./talos -run TestReal_ANode/1.13 -record TALOSCONFIG -node ADDRESS
 var (
 	update     = flag.Bool("update", false, "write the table of differences into the document")
 	record     = flag.String("record", "", "talosconfig of a real cluster, whose answers replace the recorded ones")
 	recordNode = flag.String("node", "", "address of the control plane that -record asks")
 )
 
-const (
-	realAnswers     = "testdata/real/1.12"
-	realDifferences = "testdata/real/differences.yaml"
-)
+const realDifferences = "testdata/real/differences.yaml"
+
+// recording is a folder with answers.
+type recording string
 
 // difference is a place where a node of the lab answers otherwise than a real one.
 type difference struct {
@@ -147,35 +148,39 @@ func flatten(t *testing.T, answers []answer) map[string]string {
 	return out
 }
 
-// recordReal asks a real node for the resource types that are recorded, and writes its answers.
-func recordReal(t *testing.T, kinds map[string]answer) {
+// record asks a real node for the resource types in these files, and writes its answers.
+func (r recording) record(t *testing.T, files []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := client.New(ctx, client.WithConfigFromFile(*record), client.WithEndpoints(*recordNode))
 	require.NoError(t, err)
 	defer c.Close() //nolint:errcheck // nothing was written
-	for file, of := range kinds {
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		kind := readAnswers(t, data)[0].Metadata
 		var text bytes.Buffer
 		encoder := yaml.NewEncoder(&text)
-		answers := ask(client.WithNode(ctx, *recordNode), t, c.COSI, of.Metadata.Namespace, of.Metadata.Type)
-		require.NotEmpty(t, answers, of.Metadata.Type)
+		answers := ask(client.WithNode(ctx, *recordNode), t, c.COSI, kind.Namespace, kind.Type)
+		require.NotEmpty(t, answers, kind.Type)
 		for _, a := range answers {
 			require.NoError(t, encoder.Encode(a))
 		}
 		require.NoError(t, encoder.Close())
-		require.NoError(t, os.WriteFile(file, text.Bytes(), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(string(r), filepath.Base(file)), text.Bytes(), 0o644))
 	}
 }
 
 // likeTheReal is a control plane like the recorded one.
-func likeTheReal(t *testing.T) *world {
+func (r recording) likeTheReal(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
+	w.runs(r.field(t, "versions", "version"))
 	hw := w.hardware(11)
-	hw.Q35, hw.UUID = true, fmt.Sprint(recordedOf(t, "systeminformations", "uuid"))
+	hw.Q35, hw.UUID = true, r.field(t, "systeminformations", "uuid")
 	hw.Disks["scsi0"].Size = 40 << 30
-	hw.CloudInit.Instance, hw.CloudInit.DNS = fmt.Sprint(recordedOf(t, "platformmetadatas", "instanceId")), []netip.Addr{w.addr(1)}
+	hw.CloudInit.Instance, hw.CloudInit.DNS = r.field(t, "platformmetadatas", "instanceId"), []netip.Addr{w.addr(1)}
 	hw.CloudInit.Gateways = hw.CloudInit.DNS
 	w.boots(hw, w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16"}
@@ -186,56 +191,69 @@ func likeTheReal(t *testing.T) *world {
 	return w
 }
 
-// recordedOf is a field of the first answer in a recorded file.
-func recordedOf(t *testing.T, file, field string) any {
+// answers reads a file of the recording.
+func (r recording) answers(t *testing.T, file string) []answer {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(realAnswers, file+".yaml"))
+	data, err := os.ReadFile(filepath.Join(string(r), file+".yaml"))
 	require.NoError(t, err)
-	spec, _ := readAnswers(t, data)[0].Spec.(map[string]any)
+	answers := readAnswers(t, data)
+	require.NotEmpty(t, answers, file)
+	return answers
+}
+
+// field is a field of the first answer in a file.
+func (r recording) field(t *testing.T, file, field string) string {
+	t.Helper()
+	spec, _ := r.answers(t, file)[0].Spec.(map[string]any)
 	require.Contains(t, spec, field)
-	return spec[field]
+	return fmt.Sprint(spec[field])
 }
 
 func TestReal_ANodeAnswersAsARealOneExceptWhereSaid(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(realAnswers, "*.yaml"))
+	folders, err := filepath.Glob("testdata/real/1.*")
 	require.NoError(t, err)
-	require.Greater(t, len(files), 15)
-	recorded, kinds := map[string][]answer{}, map[string]answer{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-		recorded[file] = readAnswers(t, data)
-		require.NotEmpty(t, recorded[file], file)
-		kinds[file] = recorded[file][0]
-	}
-	if *record != "" {
-		recordReal(t, kinds)
-		return
-	}
+	require.NotEmpty(t, folders)
 	var known []*difference
 	data, err := os.ReadFile(realDifferences)
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal(data, &known))
-
-	w := likeTheReal(t)
-	octets := w.net.As4()
-	alike := strings.NewReplacer(fmt.Sprintf("%d.%d.%d.", octets[0], octets[1], octets[2]), "10.25.11.", node(11), "infra-cp-1",
-		"vm-11", "infra-cp-1", "v1.12.7", "v1.12.6",
-		resource[*clusterres.Identity](w, 11, clusterres.NamespaceName, clusterres.LocalIdentity).TypedSpec().NodeID,
-		fmt.Sprint(recordedOf(t, "identities", "nodeId")), strings.ToLower(mac(11)), "bc:24:11:00:01:11")
-	for _, file := range files {
-		kind := kinds[file].Metadata.Type
-		text, err := yaml.Marshal(ask(w.ctx, t, w.admin(11).COSI, kinds[file].Metadata.Namespace, kind))
-		require.NoError(t, err)
-		var answers []answer
-		require.NoError(t, yaml.Unmarshal([]byte(alike.Replace(string(text))), &answers))
-		compareReal(t, kind, flatten(t, recorded[file]), flatten(t, answers), known)
+	for _, folder := range folders {
+		t.Run(filepath.Base(folder), func(t *testing.T) { recording(folder).compared(t, known) })
+	}
+	if *record != "" {
+		return
 	}
 	for _, d := range known {
 		for _, at := range d.At {
 			require.True(t, d.found[at], "%s %s: there is no such difference any more; remove it from %s", d.Type, at, realDifferences)
 		}
 		require.NotEmpty(t, d.Reason, "%s %s", d.Type, d.At)
+	}
+}
+
+// compared compares a node of the lab with the recorded one.
+func (r recording) compared(t *testing.T, known []*difference) {
+	files, err := filepath.Glob("testdata/real/1.12/*.yaml") // the types are the same for all
+	require.NoError(t, err)
+	require.Greater(t, len(files), 15)
+	if *record != "" {
+		r.record(t, files)
+		return
+	}
+	w := r.likeTheReal(t)
+	octets := w.net.As4()
+	alike := strings.NewReplacer(fmt.Sprintf("%d.%d.%d.", octets[0], octets[1], octets[2]), "10.25.11.", node(11), "infra-cp-1",
+		"vm-11", "infra-cp-1",
+		resource[*clusterres.Identity](w, 11, clusterres.NamespaceName, clusterres.LocalIdentity).TypedSpec().NodeID,
+		r.field(t, "identities", "nodeId"), strings.ToLower(mac(11)), "bc:24:11:00:01:11")
+	for _, file := range files {
+		recorded := r.answers(t, strings.TrimSuffix(filepath.Base(file), ".yaml"))
+		kind := recorded[0].Metadata
+		text, err := yaml.Marshal(ask(w.ctx, t, w.admin(11).COSI, kind.Namespace, kind.Type))
+		require.NoError(t, err)
+		var answers []answer
+		require.NoError(t, yaml.Unmarshal([]byte(alike.Replace(string(text))), &answers))
+		compareReal(t, kind.Type, flatten(t, recorded), flatten(t, answers), known)
 	}
 }
 

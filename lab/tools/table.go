@@ -212,7 +212,7 @@ var OnDemand = append([]Tool{
 	minor(kubernetesBefore), minor(kubernetesAfter),
 	talosSystem(machined(talosBefore), kubernetesBefore),
 	talosSystem(machined(talosAfter), kubernetesBefore),
-	talosSystem(rebuilt(machined(talosAfter), "next", "1.13.10"), kubernetesBefore),
+	talosSystem(rebuilt(machined(talosAfter), "next", "1.13.10"), KubernetesVersion),
 	talosSystem(rebuilt(machined(talosAfter), "broken", "1.13.11", "patches/does-not-boot.patch"), kubernetesBefore),
 }, argoCDTools...)
 

@@ -104,10 +104,14 @@ func containerdProgram(version string) Tool {
 	}
 }
 
-// kubeletProgram declares the kubelet of a version of Kubernetes. It has the folder of kube, with which it has most in common.
+// kubeletProgram declares the kubelet of a version of Kubernetes. It shares a module with kube where that has what the kubelet requires.
 func kubeletProgram(version string) Tool {
+	folder := "kube"
+	if version == KubernetesVersion {
+		folder = "kubelet"
+	}
 	return Tool{
-		Name: "kubelet-" + minorOf(version), Version: version, Folder: "kube", ModFile: kubernetesModFile(version),
+		Name: "kubelet-" + minorOf(version), Version: version, Folder: folder, ModFile: kubernetesModFile(version),
 		Package: "k8s.io/kubernetes/cmd/kubelet", Binary: "kubelet",
 		Module: "k8s.io/kubernetes", ModuleVersion: "v" + version,
 		LDFlags: kubernetesFlags(version),

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ const (
 	realNext       = "v1.13.10"
 	realBroken     = "v1.13.11" // does not boot
 	realKubernetes = "v1.35.8"
+	realKubeNext   = "v1.36.4"
 )
 
 // realBoots is how long one machine in QEMU may take, without KVM, from nothing to a registered node.
@@ -57,6 +59,7 @@ func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
 	}
 	l.part("a lost machine comes back from a snapshot", comesBackReally)
 	l.part("a worker joins, and goes", joinsAndGoes)
+	l.part("two control planes join, and one goes", joinAndOneGoes)
 	l.part("destroy", unprotectAndDestroy)
 }
 
@@ -209,12 +212,12 @@ var realChanges = []realChange{
 	}},
 	{"an argument of etcd, which reboots", func(l *lab) {
 		l.patchReally(map[string]any{"cluster": map[string]any{"etcd": map[string]any{
-			"extraArgs": map[string]any{"quota-backend-bytes": "4294967296"},
+			"extraArgs": map[string]any{"heartbeat-interval": "1000", "election-timeout": "10000"}, // for three machines on two cores
 		}}})
 		before := l.bootID()
 		l.upTo("talos-infra-cp-1-apply", true)
 		require.NotEqual(l.t, before, l.bootID())
-		require.Contains(l.t, l.onNode(realNode, "logs", "etcd"), "--quota-backend-bytes=4294967296")
+		require.Contains(l.t, l.onNode(realNode, "logs", "etcd"), "--election-timeout=10000")
 	}},
 	{"the next minor of Talos", upgradedReally(realMinor)},
 	{"a release that does not boot, before which Talos goes back", func(l *lab) {
@@ -225,6 +228,22 @@ var realChanges = []realChange{
 		require.NotEqual(l.t, before, l.bootID())
 	}},
 	{"the release after it", upgradedReally(realNext)},
+	{"the next minor of Kubernetes", func(l *lab) {
+		l.declare("kubernetes", map[string]any{"version": realKubeNext})
+		before := l.bootID()
+		l.upTo("talos-upgrade", true)
+		require.Equal(l.t, before, l.bootID(), "the machine has rebooted")
+		require.Equal(l.t, realKubeNext, l.field("node/infra-cp-1", "{.status.nodeInfo.kubeletVersion}"))
+		require.Contains(l.t, l.kubectl("version"), "Server Version: "+realKubeNext)
+	}},
+	{"a bigger disk, which reboots", func(l *lab) {
+		capacity := func() string { return l.field("node/infra-cp-1", "{.status.capacity.ephemeral-storage}") }
+		small, before := capacity(), l.bootID()
+		editStackFile(l.t, l.stackFile("infra"), func(s settings) { s.pool(0)["disk"] = "44GiB" })
+		l.upTo("talos-infra-cp-1-apply", true)
+		require.NotEqual(l.t, before, l.bootID())
+		l.eventually("the Node has the space", func() bool { return capacity() != small })
+	}},
 	{"a new CA of Talos", func(l *lab) {
 		before := filepath.Join(l.t.TempDir(), "before")
 		config, err := os.ReadFile(filepath.Join(l.home(), "talosconfig"))
@@ -269,6 +288,33 @@ func joinsAndGoes(l *lab) {
 	l.upTo(machinesGate, true)
 	require.Equal(l.t, "infra-cp-1", l.field("nodes", "{.items[*].metadata.name}"))
 	require.Equal(l.t, before, l.bootID(), "the control plane has rebooted")
+}
+
+// joinAndOneGoes declares three control planes, and then two.
+func joinAndOneGoes(l *lab) {
+	declared := func(names ...string) {
+		editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+			nodes := s.pool(0)["nodes"].([]any)[:1]
+			for i, name := range names {
+				nodes = append(nodes, map[string]any{
+					"name": name, "vmId": 1112 + i, "mac": fmt.Sprintf("BC:24:11:00:01:%d", 12+i), "address": fmt.Sprintf("10.25.11.%d", 12+i),
+				})
+			}
+			s.pool(0)["nodes"] = nodes
+		})
+	}
+	members := func() int { return strings.Count(l.onNode(realNode, "etcd", "members"), "infra-cp-") }
+	before := l.bootID()
+	declared("infra-cp-2", "infra-cp-3")
+	l.upTo(machinesGate, true)
+	require.Equal(l.t, 3, members())
+
+	declared("infra-cp-2")
+	l.declare("lifecycle", map[string]any{"allowEvenControlPlanes": true})
+	l.upTo(machinesGate, true)
+	require.Equal(l.t, 2, members())
+	require.Equal(l.t, "infra-cp-1 infra-cp-2", l.field("nodes", "{.items[*].metadata.name}"))
+	require.Equal(l.t, before, l.bootID(), "the first control plane has rebooted")
 }
 
 // comesBackReally loses the only machine, and restores etcd on a new one.
