@@ -20,12 +20,13 @@ type Effect int
 
 // Effects.
 const (
-	AtOnce       Effect = iota // nothing: Talos's controllers follow the configuration
-	RestartsPods               // the kubelet starts static pods of the control plane again by itself, the API server's perhaps
-	MayIsolate                 // nothing, but nobody may reach the node any more
-	RestartsCRI                // Talos restarts containerd of the pods by itself; pods and other services go on
-	NeedsReboot                // a reboot: until then Talos uses the former value, and does not say so
-	NeedsMachine               // another machine: Talos does not make the change on one that is installed
+	AtOnce                    Effect = iota // nothing: Talos's controllers follow the configuration
+	RestartsPods                            // the kubelet starts static pods of the control plane again by itself, the API server's perhaps
+	MayIsolate                              // nothing, but nobody may reach the node any more
+	MayIsolateAndRestartsPods               // both
+	RestartsCRI                             // Talos restarts containerd of the pods by itself; pods and other services go on
+	NeedsReboot                             // a reboot: until then Talos uses the former value, and does not say so
+	NeedsMachine                            // another machine: Talos does not make the change on one that is installed
 )
 
 // RebootsByItself reports whether a version of Talos reboots for some changes by itself, as the releases before 1.14 do. They do not
@@ -130,11 +131,16 @@ func EffectOfLines(talos string, role cluster.Role, before, after string) (Effec
 	paths := maps.Clone(change.before)
 	maps.Copy(paths, change.after)
 	maps.DeleteFunc(paths, func(path, _ string) bool { return change.before[path] == change.after[path] })
-	most, what := AtOnce, ""
+	most, what, pods := AtOnce, "", false
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		if effect, name := change.effect(path); effect > most {
+		effect, name := change.effect(path)
+		pods = pods || effect == RestartsPods
+		if effect > most {
 			most, what = effect, name
 		}
+	}
+	if pods && most == MayIsolate {
+		most = MayIsolateAndRestartsPods
 	}
 	return most, what
 }

@@ -129,15 +129,15 @@ func (c *calm) Stage(_ context.Context, node turn.Node, _ string) (undo func(con
 	return func(context.Context) error { c.did("unstage", node.Name); return nil }, nil
 }
 
-// Try is forgotten after live.TryFor.
-func (c *calm) Try(_ context.Context, node turn.Node, text string) error {
+// Try is forgotten after a time.
+func (c *calm) Try(_ context.Context, node turn.Node, text string, within time.Duration) error {
 	c.did("try", node.Name)
 	c.with(func() { c.tried, c.silent = text, c.isolates })
 	if c.sickens {
 		c.with(func() { c.sick = true })
-		time.AfterFunc(2*live.TryFor, func() { c.with(func() { c.sick = false }) })
+		time.AfterFunc(2*within, func() { c.with(func() { c.sick = false }) })
 	}
-	time.AfterFunc(live.TryFor, func() { c.with(func() { c.tried, c.silent = "", nil }) })
+	time.AfterFunc(within, func() { c.with(func() { c.tried, c.silent = "", nil }) })
 	return nil
 }
 

@@ -30,8 +30,8 @@ type access interface {
 	Effect(ctx context.Context, node turn.Node, configuration string) (effect live.Effect, part string, err error)
 	// Stage gives a node a machine configuration that it has from its next boot on. undo gives it the one that it kept before.
 	Stage(ctx context.Context, node turn.Node, configuration string) (undo func(context.Context) error, err error)
-	// Try makes a node run a machine configuration for live.TryFor, unless another one comes.
-	Try(ctx context.Context, node turn.Node, configuration string) error
+	// Try makes a node run a machine configuration for this time, unless another one comes.
+	Try(ctx context.Context, node turn.Node, configuration string, within time.Duration) error
 	// Runs reports whether a node runs a machine configuration.
 	Runs(ctx context.Context, node turn.Node, configuration string) (bool, error)
 	// Reboot makes a node reboot.
@@ -304,7 +304,9 @@ func (t *turns) configures(configuration string) nodeChange {
 		case live.KeepsRunning:
 			return t.keepsRunning(ctx, on, node), true, nil
 		case live.MayIsolate:
-			return t.tries(ctx, on, node, part, configuration), true, nil
+			return t.tries(on, t.keepsRunning(ctx, on, node), part, configuration, tryFor), true, nil
+		case live.MayIsolateAndRestartsPods:
+			return t.tries(on, t.restartsPods(ctx, on, node, part), part, configuration, tryPodsFor), true, nil
 		case live.RestartsPods:
 			return t.restartsPods(ctx, on, node, part), true, nil
 		case live.Unchanged, live.Refused:
@@ -364,10 +366,17 @@ func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) tur
 	return change
 }
 
-// tries plans a change after which nobody may reach the node. The node tries the configuration: if nobody reaches the node, it returns to
-// its old configuration. It must run the new configuration until the provider applies it for good.
-func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, configuration string) turn.Change {
-	change := t.keepsRunning(ctx, on, node)
+// How long a node tries a configuration. In this time the cluster must be healthy with it, also if an API server restarts for it: the real
+// one has needed 100 s on a slow machine.
+const (
+	tryFor     = time.Minute
+	tryPodsFor = 5 * time.Minute
+)
+
+// tries extends a change by a trial, because nobody may reach the node after it. The node tries the configuration: if nobody reaches the
+// node within a time, it returns to its old configuration. It must run the new configuration until the provider applies it for good.
+func (t *turns) tries(on access, change turn.Change, part, configuration string, within time.Duration) turn.Change {
+	node, prepare := change.Node, change.Act
 	change.Trial = func(ctx context.Context, _ string, _ turn.Machine, _ turn.KubeNode) (string, error) {
 		switch runs, err := on.Runs(ctx, node, configuration); {
 		case err != nil:
@@ -378,16 +387,20 @@ func (t *turns) tries(ctx context.Context, on access, node turn.Node, part, conf
 		return "", nil
 	}
 	change.Act = func(ctx context.Context) error {
+		if prepare != nil {
+			if err := prepare(ctx); err != nil {
+				return err
+			}
+		}
 		t.say(fmt.Sprintf("%s: tries %s, and takes its former configuration back if nobody reaches it", node.Name, part))
-		if err := on.Try(ctx, node, configuration); err != nil {
+		if err := on.Try(ctx, node, configuration, within); err != nil {
 			return err
 		}
-		err := t.engine.Until(ctx, live.TryFor, 0, node.Name+" with "+part, func(ctx context.Context) (string, error) {
+		err := t.engine.Until(ctx, within, 0, node.Name+" with "+part, func(ctx context.Context) (string, error) {
 			return change.Trial(ctx, "", turn.Machine{}, turn.KubeNode{})
 		})
 		if err != nil {
-			return fmt.Errorf("nobody reaches it after the change of %s: %w; it takes its former configuration back within %s",
-				part, err, live.TryFor)
+			return fmt.Errorf("nobody reaches it after the change of %s: %w; it takes its former configuration back within %s", part, err, within)
 		}
 		return nil
 	}

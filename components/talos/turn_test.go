@@ -177,15 +177,16 @@ func TestTurns_OfASilentClusterAreRefused(t *testing.T) {
 
 func TestConfigures_TakesTheTurnThatTheChangeNeeds(t *testing.T) {
 	for effect, want := range map[live.Effect]struct{ takes, drains, reboots, acts, checks bool }{
-		live.Reboots:      {takes: true, drains: true, reboots: true},
-		live.NeedsReboot:  {takes: true, drains: true, reboots: true, acts: true},
-		live.RestartsCRI:  {takes: true, checks: true},
-		live.RestartsPods: {takes: true, acts: true, checks: true},
-		live.MayIsolate:   {takes: true, acts: true, checks: true},
-		live.KeepsRunning: {takes: true, checks: true},
-		live.Unknown:      {takes: true, drains: true},
-		live.Unchanged:    {},
-		live.Refused:      {},
+		live.Reboots:                   {takes: true, drains: true, reboots: true},
+		live.NeedsReboot:               {takes: true, drains: true, reboots: true, acts: true},
+		live.RestartsCRI:               {takes: true, checks: true},
+		live.RestartsPods:              {takes: true, acts: true, checks: true},
+		live.MayIsolate:                {takes: true, acts: true, checks: true},
+		live.MayIsolateAndRestartsPods: {takes: true, acts: true, checks: true},
+		live.KeepsRunning:              {takes: true, checks: true},
+		live.Unknown:                   {takes: true, drains: true},
+		live.Unchanged:                 {},
+		live.Refused:                   {},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			on := &calm{effects: effect}
@@ -241,7 +242,7 @@ func TestTurns_ANodeTriesAnotherNetworkAndNobodyElseGetsItIfNobodyReachesIt(t *t
 			assert.Equal(t, []string{"try infra-cp-1"}, on.log, name)
 			if isolates == nil {
 				require.NoError(t, err)
-				assert.Less(t, time.Since(start), live.TryFor/2, "the provider must apply the configuration before it is taken back")
+				assert.Less(t, time.Since(start), tryFor/2, "the provider must apply the configuration before it is taken back")
 				require.NoError(t, turns.end(t.Context(), "urn:1"))
 				return
 			}
@@ -251,6 +252,23 @@ func TestTurns_ANodeTriesAnotherNetworkAndNobodyElseGetsItIfNobodyReachesIt(t *t
 				"the turn of infra-cp-1 has failed")
 		})
 	}
+}
+
+func TestTurns_ATrialHasTheTimeInWhichAnAPIServerRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.MayIsolateAndRestartsPods}
+		turns := turnsOf(t, on)
+		cluster.SetDefaults(&turns.declared.TurnLimits)
+		go func() {
+			time.Sleep(time.Second)
+			on.with(func() { on.static = "kube-apiserver is not Ready" })
+			time.Sleep(2 * time.Minute)
+			on.with(func() { on.static = "" })
+		}()
+		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
+		require.Equal(t, []string{"step aside infra-cp-1", "try infra-cp-1"}, on.log)
+		require.NoError(t, turns.end(t.Context(), "urn:1"))
+	})
 }
 
 func TestTurns_WhatANodeHasTakenBackIsNotAppliedForGood(t *testing.T) {

@@ -134,6 +134,8 @@ func (r *StackReport) effectRestarts(names []string, more string) (sentences, re
 			"servers go one after the other."},
 		{machineconfig.MayIsolate, "Without a reboot, each in its turn, %s try another %s first, and take the former " +
 			"configuration back if nobody reaches it."},
+		{machineconfig.MayIsolateAndRestartsPods, "Without a reboot, each in its turn, %s try another %s first, with which the kubelet starts " +
+			"static pods again, and take the former configuration back if nobody reaches it."},
 		{machineconfig.RestartsCRI, "Talos restarts containerd on %s for %s, each in its turn and without a drain: pods go on."},
 	} {
 		var those []string

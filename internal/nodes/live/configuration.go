@@ -40,12 +40,13 @@ type Effect int
 
 // Effects.
 const (
-	Unknown      Effect = iota // the node does not answer
-	Reboots                    // Talos reboots the node
-	NeedsReboot                // takes effect only after a reboot, which Talos does not make
-	RestartsCRI                // Talos restarts containerd of the pods
-	MayIsolate                 // nobody may reach the node any more
-	RestartsPods               // the kubelet starts static pods of the control plane again
+	Unknown     Effect = iota // the node does not answer
+	Reboots                   // Talos reboots the node
+	NeedsReboot               // takes effect only after a reboot, which Talos does not make
+	RestartsCRI               // Talos restarts containerd of the pods
+	MayIsolate                // nobody may reach the node any more
+	MayIsolateAndRestartsPods
+	RestartsPods // the kubelet starts static pods of the control plane again
 	KeepsRunning
 	Unchanged    // the node runs this configuration already
 	Refused      // the node does not take the configuration
@@ -55,8 +56,9 @@ const (
 // ofRule are the effects by what machineconfig says.
 var ofRule = map[machineconfig.Effect]Effect{
 	machineconfig.AtOnce: KeepsRunning, machineconfig.RestartsPods: RestartsPods, machineconfig.MayIsolate: MayIsolate,
-	machineconfig.RestartsCRI: RestartsCRI,
-	machineconfig.NeedsReboot: NeedsReboot, machineconfig.NeedsMachine: NeedsMachine,
+	machineconfig.MayIsolateAndRestartsPods: MayIsolateAndRestartsPods,
+	machineconfig.RestartsCRI:               RestartsCRI,
+	machineconfig.NeedsReboot:               NeedsReboot, machineconfig.NeedsMachine: NeedsMachine,
 }
 
 // Effect asks a node what a machine configuration would do. Nothing is changed. part is the part of the configuration for which a node
@@ -116,13 +118,10 @@ func (c *Cluster) compare(ctx context.Context, node turn.Node, configuration str
 	return ofRule[needs], part, nil
 }
 
-// TryFor is how long a node runs a configuration that it tries.
-const TryFor = time.Minute
-
-// Try makes a node run a machine configuration. If no other one comes within TryFor, the node takes its former one back.
-func (c *Cluster) Try(ctx context.Context, node turn.Node, configuration string) error {
+// Try makes a node run a machine configuration. If no other one comes within this time, the node takes its former one back.
+func (c *Cluster) Try(ctx context.Context, node turn.Node, configuration string, within time.Duration) error {
 	return c.apply(ctx, node, &machine.ApplyConfigurationRequest{
-		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(TryFor),
+		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(within),
 	})
 }
 
