@@ -71,7 +71,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	for file in go.mod older.mod; do go -C lab/tools/proxmoxve test -modfile $$file . || exit 1; done
 	go -C lab/tools/kube test -vet=off . # vet would read all of Kubernetes
-	$(LAB_TESTS) -tags e2e -timeout 75m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos|ArgoCD)'
+	$(LAB_TESTS) -tags e2e -timeout 75m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos|Record|ArgoCD)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -113,6 +113,11 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 real-talos: tools ## The real Talos in QEMU: installed, changed and upgraded, in a lab (about 50 minutes; needs QEMU)
 	$(LAB) tools talos-1.12 talos-1.13 talos-1.13-next talos-1.13-broken
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRealTalos'
+
+.PHONY: record-talos
+record-talos: tools ## What the real Talos answers, which the lab's must answer, recorded anew (about 15 minutes; needs QEMU)
+	$(LAB) tools talos-1.12 talos-1.13
+	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRecord'
 
 .PHONY: previews
 previews: tools ## make preview of changes, on nothing and on the state of a cluster that exists, and what it costs, in a lab

@@ -18,6 +18,7 @@ import (
 	timeres "github.com/siderolabs/talos/pkg/machinery/resources/time"
 
 	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
 // publishHardware publishes the machine's hardware and the version and extensions that it runs.
@@ -52,6 +53,9 @@ func (b *boot) publishHardware() {
 	b.res.Put(system)
 	version := runtime.NewVersion()
 	version.TypedSpec().Version = b.version
+	if versions.Since(b.version, "v1.13") {
+		version.TypedSpec().Name = "Talos"
+	}
 	b.res.Put(version)
 	security := runtime.NewSecurityStateSpec(runtime.NamespaceName)
 	security.TypedSpec().SecureBoot = b.secureBoot()

@@ -30,10 +30,7 @@ import (
 )
 
 // The files in a folder of testdata/real are answers of a real control plane of that release (the VM that Slipway declares, one disk, a
-// network plug-in, with the virtual IP), one file a resource type. They are recorded anew, or for the first time into an empty folder, from
-// the machine of make real-talos by
-//
-//	go -C lab test ./talos -run TestReal_ANode/1.13 -record TALOSCONFIG -node ADDRESS
+// network plug-in, with the virtual IP), one file a resource type. make record-talos records them anew.
 var (
 	update     = flag.Bool("update", false, "write the table of differences into the document")
 	record     = flag.String("record", "", "talosconfig of a real cluster, whose answers replace the recorded ones")

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,20 +38,27 @@ const (
 	realPlugins = "[plugins.'io.containerd.cri.v1.runtime'.cni]\n  conf_dir = '/var/cni'\n"
 )
 
-// TestRealTalos_DoesWhatSlipwayExpects boots the real Talos in QEMU, from the unmodified program's VM and configuration. The steps after
-// the gate of the machines need images that the lab does not have, so each run is killed there.
-func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
-	l := labOfShape(t, "real", func(s settings) {
+// realLab starts a lab with one machine, which runs a version of the real Talos once it is installed.
+func realLab(t *testing.T, name, version, talos string) *lab {
+	t.Helper()
+	l := labOfShape(t, name, func(s settings) {
 		s.withoutProviders()
 		oneNode(s)
 		s.set("gitops", map[string]any{"enabled": false})
-		s.set("talos", map[string]any{"version": realVersion, "extensions": []any{}}) // nothing answers at the guest agent's channel
+		s.set("talos", map[string]any{"version": version, "extensions": []any{}}) // nothing answers at the guest agent's channel
 		s.set("kubernetes", map[string]any{"version": realKubernetes})
 		s.set("readiness", map[string]any{"timeout": "30m"}) // a kubelet that is too slow to register begins again after 5 minutes
 		s.set("spegel", map[string]any{"enabled": false})    // its file of containerd's settings is the network plug-in's
 		s.pool(0)["cores"], s.pool(0)["memory"] = 2, "4GiB"
-	}, "--talos", realTalos)
+	}, "--talos", talos)
 	plugsNetwork(l)
+	return l
+}
+
+// TestRealTalos_DoesWhatSlipwayExpects boots the real Talos in QEMU, from the unmodified program's VM and configuration. The steps after
+// the gate of the machines need images that the lab does not have, so each run is killed there.
+func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
+	l := realLab(t, "real", realVersion, realTalos)
 	l.part("a killed up is finished by the next", killedAtFivePoints)
 	l.part("up again changes nothing", changesNothingReally)
 	for _, change := range realChanges {
@@ -60,6 +68,29 @@ func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
 	l.part("a worker joins, and goes", joinsAndGoes)
 	l.part("a control plane joins, and goes", controlPlaneJoinsAndGoes)
 	l.part("destroy", unprotectAndDestroy)
+}
+
+// TestRecord_AnswersOfTheRealTalos writes what the real Talos of each minor version answers into lab/talos/testdata/real.
+func TestRecord_AnswersOfTheRealTalos(t *testing.T) {
+	recorder := filepath.Join(t.TempDir(), "recorder")
+	folder, err := filepath.Abs("../../lab/talos")
+	require.NoError(t, err)
+	build := exec.CommandContext(t.Context(), "go", "-C", folder, "test", "-c", "-o", recorder, ".")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for minor, version := range map[string]string{"1.12": realVersion, "1.13": realMinor} {
+		t.Run(minor, func(t *testing.T) {
+			l := realLab(t, "record", version, "talos-"+minor)
+			l.upTo(machinesGate, true)
+			connects(l)
+			l.eventually("the machine is ready", func() bool {
+				return strings.Contains(l.onNode(realNode, "get", "machinestatus", "--output=yaml"), "ready: true")
+			})
+			require.NoError(t, os.MkdirAll(filepath.Join(folder, "testdata/real", minor), 0o755))
+			l.in("sh", "-c", `cd "$1" && exec "$2" -test.run "TestReal_ANode/$3" -record "$SLIPWAY_LAB/talosconfig" -node "$4"`,
+				"sh", folder, recorder, minor, realNode)
+		})
+	}
 }
 
 // plugsNetwork gives the machine the files of the network plug-in. Files of a configuration may be secret, so they are a secret patch.

@@ -48,13 +48,13 @@ func targets(t *testing.T) map[string]string {
 	return found
 }
 
-// byHand needs Debian 12, QEMU and a machine of its own, which the pipelines' machines are not.
-const byHand = "real-talos"
+// byHand need Debian 12, QEMU and a machine of their own, which the pipelines' machines are not.
+var byHand = []string{"real-talos", "record-talos"}
 
-// inPipelines are the targets whose tests need a lab, but for the one that is made by hand.
+// inPipelines are the targets whose tests need a lab, but for those that are made by hand.
 func inPipelines(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(inLab(t), func(name string) bool { return name == byHand })
+	return slices.DeleteFunc(inLab(t), func(name string) bool { return slices.Contains(byHand, name) })
 }
 
 // inLab are the targets whose tests need a lab.
