@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
@@ -57,19 +58,33 @@ func TestSlipway_NamesItsSubcommands(t *testing.T) {
 	install(t, folder)
 	help, _, err := slipway(t, folder, "./slipway help")
 	require.NoError(t, err)
-	for _, one := range subcommands {
-		assert.Contains(t, help, "  "+one.name+" ")
+	for _, one := range []string{"check", "completion", "handover-file", "new", "probe", "version"} {
+		assert.Contains(t, help, "  "+one+" ")
 	}
 	for _, wrong := range []string{"./slipway", "./slipway chek", "./slipway probe gait"} {
 		_, problems, err := slipway(t, folder, wrong)
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit, wrong)
-		assert.Equal(t, usageError, exit.ExitCode(), wrong)
-		assert.Contains(t, problems, "usage: slipway ", wrong)
+		assert.Equal(t, command.Misuse, exit.ExitCode(), wrong)
+		assert.Contains(t, problems, "Usage:\n  slipway", wrong)
 	}
 	out, _, err := slipway(t, folder, "./slipway version")
 	require.NoError(t, err)
 	assert.True(t, strings.HasPrefix(out, "slipway (devel) "), out)
+}
+
+func TestSlipway_CompletesSubcommandsAndFormsOfTheProbe(t *testing.T) {
+	folder := t.TempDir()
+	install(t, folder)
+	for line, want := range map[string]string{
+		"completion bash": "# bash completion V2 for slipway", "completion fish": "# fish completion for slipway",
+		"completion zsh": "#compdef slipway", "completion powershell": "# powershell completion for slipway",
+		"__complete probe ga": "gate\t", "__complete probe gate -o j": "json\n", "__complete probe gate --talos": "--talosconfig\t",
+	} {
+		out, problems, err := slipway(t, folder, "./slipway "+line)
+		require.NoError(t, err, problems)
+		assert.Contains(t, out, want, line)
+	}
 }
 
 // The line is the one in the state.
@@ -78,9 +93,9 @@ func TestInstalled_TheLineOfTheGraphFindsTheBinaryOfTheProjectBeforePATH(t *test
 	_, _, err := slipway(t, folder, "PATH=/usr/bin:/bin; "+probe.Installed+" gate -h")
 	require.Error(t, err, "there is none")
 	install(t, filepath.Join(folder, "bin"))
-	_, help, err := slipway(t, folder, "PATH=/usr/bin:/bin; "+probe.Installed+" gate -h")
+	help, _, err := slipway(t, folder, "PATH=/usr/bin:/bin; "+probe.Installed+" gate -h")
 	require.NoError(t, err)
-	assert.Contains(t, help, "usage: slipway probe gate --kubeconfig FILE")
+	assert.Contains(t, help, "slipway probe gate --kubeconfig FILE")
 }
 
 func TestInstalled_TheCommandsMustFindTheRunningBinary(t *testing.T) {

@@ -3,9 +3,10 @@ package cmd
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
 
 // module is the path of this module.
@@ -14,9 +15,10 @@ const module = "github.com/slipway-platform/slipway"
 // released is the version of a released binary, which `make release` sets.
 var released string
 
-func printVersion(to io.Writer) int {
-	_, _ = fmt.Fprintf(to, "%s %s %s/%s %s\n", program, ownVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	return 0
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, Run: func(c *cobra.Command, _ []string) {
+		_, _ = fmt.Fprintf(c.OutOrStdout(), "%s %s %s/%s %s\n", program, ownVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	}}
 }
 
 // ownVersion returns the version of this binary.

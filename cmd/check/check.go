@@ -19,38 +19,55 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/flux/tree"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 const (
-	valid      = 0
-	invalid    = 1
-	unreadable = 2
+	valid      = command.Done
+	invalid    = command.Failed
+	unreadable = command.Misuse
 )
 
-const usage = `usage: %s [--explain] [STACK|FILE...]
+const does = `Checks stack files without running anything: Pulumi.STACK.yaml for each STACK, or without one all of this folder, or of the
+nearest one above that has any.`
 
-Checks stack files without running anything: Pulumi.STACK.yaml for each STACK, or without one all of this folder, or of the nearest one
-above that has any. With --explain, it prints each valid file with all defaults, without secrets, instead of the machines.
-`
+// Command returns the command that checks stacks or files.
+func Command(name string) *cobra.Command { return newCommand(name, time.Now()) }
 
-// Main checks the stacks or files in args, and returns the exit code. program is the command line before them.
-func Main(program string, args []string) int {
-	return run(program, args, time.Now(), os.Stdout, os.Stderr)
+// newCommand returns the command on a day, which decides which releases are out of support.
+func newCommand(name string, day time.Time) *cobra.Command {
+	c := &cobra.Command{
+		Use: name + " [STACK|FILE...]", Short: "Check stack files, without a cluster", Long: does, Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: completeStacks,
+	}
+	explained := c.Flags().Bool("explain", false, "print each valid file with all defaults, without secrets, instead of the machines")
+	c.RunE = func(c *cobra.Command, stacks []string) error {
+		show := summarize
+		if *explained {
+			show = explain
+		}
+		return command.Exit(run(stacks, day, show, c.OutOrStdout(), c.ErrOrStderr()))
+	}
+	return c
 }
 
-// run checks stacks. The day decides which releases are out of support.
-func run(program string, stacks []string, day time.Time, out, problems io.Writer) int {
-	show := summarize
-	if len(stacks) > 0 && stacks[0] == "--explain" {
-		show, stacks = explain, stacks[1:]
+// completeStacks completes names of stacks. If none fits, the shell completes files.
+func completeStacks(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	paths, _ := findAll()
+	for i, path := range paths {
+		paths[i] = strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), "Pulumi.")
 	}
-	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
-		return help(stacks[0], fmt.Sprintf(usage, program), out, problems)
-	}
+	return paths, cobra.ShellCompDirectiveDefault
+}
+
+// run checks stacks, and shows the valid ones.
+func run(stacks []string, day time.Time, show func(*stackFile, io.Writer) error, out, problems io.Writer) int {
 	paths, err := locate(stacks)
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
@@ -79,16 +96,6 @@ func run(program string, stacks []string, day time.Time, out, problems io.Writer
 		}
 	}
 	return worst
-}
-
-// help prints the usage: to out if the flag asks for it, and else, because there is no such flag, with the problems.
-func help(flag, usage string, out, problems io.Writer) int {
-	if flag == "-h" || flag == "--help" {
-		_, _ = fmt.Fprint(out, usage)
-		return valid
-	}
-	_, _ = fmt.Fprintf(problems, "%s is not a flag\n\n%s", flag, usage)
-	return unreadable
 }
 
 // locate returns the paths of the named stacks' files, or without names those of all stack files, each once. The error names the

@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
@@ -21,22 +23,50 @@ const root = "../.."
 // day is one on which Talos 1.14, Kubernetes 1.37 and Cilium 1.20 are the newest releases.
 var day = time.Date(2026, time.November, 24, 12, 0, 0, 0, time.UTC)
 
-// checked runs the command in a folder.
-func checked(t *testing.T, folder string, stacks ...string) (code int, out, problems string) {
+// execute runs a command in a folder.
+func execute(t *testing.T, c *cobra.Command, folder string, args ...string) (code int, out, problems string) {
 	t.Helper()
 	t.Chdir(folder)
 	var stdout, stderr bytes.Buffer
-	code = run("slipway check", stacks, day, &stdout, &stderr)
+	c.SetOut(&stdout)
+	c.SetErr(&stderr)
+	code = command.Run(t.Context(), c, args)
 	return code, stdout.String(), stderr.String()
+}
+
+// checked checks stacks in a folder.
+func checked(t *testing.T, folder string, args ...string) (code int, out, problems string) {
+	t.Helper()
+	return execute(t, newCommand("check", day), folder, args...)
 }
 
 // handedOver hands over components of a stack in a folder.
 func handedOver(t *testing.T, folder string, args ...string) (code int, out, problems string) {
 	t.Helper()
-	t.Chdir(folder)
-	var stdout, stderr bytes.Buffer
-	code = handOver("slipway handover-file", args, &stdout, &stderr)
-	return code, stdout.String(), stderr.String()
+	return execute(t, HandOver("handover-file"), folder, args...)
+}
+
+func TestConfigCheck_CompletesTheNamesOfStacks(t *testing.T) {
+	folder := filepath.Dir(fixtures.Write(t, fixtures.Minimal, "home"))
+	for _, c := range []*cobra.Command{newCommand("check", day), HandOver("handover-file")} {
+		_, out, problems := execute(t, c, folder, "__complete", "")
+		assert.Equal(t, "home\n:0\n", out, problems)
+	}
+	_, out, _ := handedOver(t, folder, "__complete", "home", "")
+	assert.Equal(t, ":4\n", out, "components are no stacks, nor files")
+}
+
+func TestConfigCheck_WrongUseIsExitCodeTwo(t *testing.T) {
+	for _, args := range [][]string{{"--what"}, {"infra", "--explain=maybe"}} {
+		code, _, problems := checked(t, t.TempDir(), args...)
+		assert.Equal(t, unreadable, code, args)
+		assert.NotEmpty(t, problems, args)
+	}
+	for _, args := range [][]string{{}, {"infra"}, {"--what"}} {
+		code, _, problems := handedOver(t, t.TempDir(), args...)
+		assert.Equal(t, unreadable, code, args)
+		assert.NotEmpty(t, problems, args)
+	}
 }
 
 func TestConfigCheck_AcceptsTheStackFilesOfTheRepository(t *testing.T) {
@@ -187,10 +217,10 @@ func TestConfigCheck_PrintsNoWarningThatTheStackFileAccepts(t *testing.T) {
 
 func TestConfigCheck_ExitCodesDifferForInvalidAndUnreadableFiles(t *testing.T) {
 	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {"--absent"}} {
-		var stdout, stderr bytes.Buffer
-		assert.Equal(t, unreadable, run("slipway check", absent, day, &stdout, &stderr), absent)
-		assert.NotEmpty(t, stderr.String(), absent)
-		assert.Empty(t, stdout.String(), absent)
+		code, out, problems := checked(t, ".", absent...)
+		assert.Equal(t, unreadable, code, absent)
+		assert.NotEmpty(t, problems, absent)
+		assert.Empty(t, out, absent)
 	}
 	code, out, _ := checked(t, root, "infra", "absent")
 	assert.Equal(t, unreadable, code, "the highest exit code of all files")

@@ -10,31 +10,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cmd/command"
 	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 )
 
-const handOverUsage = `usage: %s STACK|FILE COMPONENT...
-
-Writes the file with which Flux takes over a component, for each COMPONENT, from the stack file that declares it to Pulumi.
-`
-
-// HandOver writes the files of the components in args, and returns the exit code. program is the command line before args.
-func HandOver(program string, args []string) int {
-	return handOver(program, args, os.Stdout, os.Stderr)
+// HandOver returns the command that hands components over.
+func HandOver(name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " STACK|FILE COMPONENT...", Short: "Write the file with which Flux takes over a component",
+		Long: "Writes the file with which Flux takes over a component, for each COMPONENT, from the stack file that declares it to Pulumi.",
+		Args: cobra.MinimumNArgs(2),
+		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeStacks(c, args, begun)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return command.Exit(handOver(args[0], args[1:], c.OutOrStdout(), c.ErrOrStderr()))
+		},
+	}
 }
 
 // handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi.
 // The stack file may name Flux as the owner already. It changes nothing else, and no file that exists.
-func handOver(program string, args []string, out, problems io.Writer) int {
-	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		return help(args[0], fmt.Sprintf(handOverUsage, program), out, problems)
-	}
-	if len(args) < 2 {
-		_, _ = fmt.Fprintf(problems, handOverUsage, program)
-		return unreadable
-	}
-	stackPath, err := find(args[0])
+func handOver(stack string, components []string, out, problems io.Writer) int {
+	stackPath, err := find(stack)
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return unreadable
@@ -44,7 +48,7 @@ func handOver(program string, args []string, out, problems io.Writer) int {
 		return code
 	}
 	var sections []string
-	for _, component := range args[1:] {
+	for _, component := range components {
 		path, release, err := writeFile(filepath.Dir(stackPath), file.stack, component)
 		if err != nil {
 			_, _ = fmt.Fprintf(problems, "%s: %v\n", stackPath, err)

@@ -8,14 +8,15 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/slipway-platform/slipway/cmd/check"
+	"github.com/slipway-platform/slipway/cmd/command"
 )
 
 func main() {
-	if args := os.Args[1:]; len(args) > 0 && args[0] == "handover" {
-		os.Exit(check.HandOver("config-check handover", args[1:]))
-	}
-	os.Exit(check.Main("config-check", os.Args[1:]))
+	c := check.Command("config-check")
+	c.AddCommand(check.HandOver("handover"))
+	os.Exit(command.Run(context.Background(), c, os.Args[1:]))
 }

@@ -4,17 +4,17 @@ package newcluster
 
 import (
 	"embed"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
@@ -23,12 +23,8 @@ import (
 //go:embed all:cluster
 var template embed.FS
 
-const usage = `usage: %s NAME [flags]
-
-Writes a repository for a cluster into the folder NAME, which must not exist: the program, the stack file, and what Flux applies. It is the
-template of "pulumi new". Without a flag, the stack file has an example at that place.
-
-`
+const does = `Writes a repository for a cluster into the folder NAME, which must not exist: the program, the stack file, and what Flux
+applies. It is the template of "pulumi new". Without a flag, the stack file has an example at that place.`
 
 // answer is a flag. Its value replaces a text of the template.
 type answer struct{ name, replaces, does string }
@@ -41,58 +37,31 @@ var answers = []answer{
 	{"git", cluster.ExampleRepository, "`URL` of the repository that Flux reads"},
 }
 
-// Main writes the repository that args name, and returns the exit code. program is the command line before args, and version the binary's,
-// which go.mod requires if it is published.
-func Main(program, version string, args []string) int {
-	return run(program, version, args, os.Stdout, os.Stderr)
-}
-
-const (
-	written    = 0
-	refused    = 1
-	usageError = 2
-)
-
-func run(program, version string, args []string, out, problems io.Writer) int {
-	flags := flag.NewFlagSet(program, flag.ContinueOnError)
-	flags.SetOutput(problems)
-	flags.Usage = func() {
-		_, _ = fmt.Fprintf(problems, usage, program)
-		flags.PrintDefaults()
-	}
+// Command returns the command that writes a repository. version is the binary's, which go.mod requires if it is published.
+func Command(version string) *cobra.Command {
+	c := &cobra.Command{Use: "new NAME", Short: "Write a repository for a cluster", Long: does, Args: cobra.ExactArgs(1)}
 	given := map[string]*string{}
 	for _, one := range answers {
-		given[one.name] = flags.String(one.name, one.replaces, one.does)
+		given[one.name] = c.Flags().String(one.name, one.replaces, one.does)
 	}
-	source := flags.String("source", "", "`folder` of a checkout of Slipway, which go.mod then uses instead of a version")
-	name := ""
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		name, args = args[0], args[1:]
+	source := c.Flags().String("source", "", "`folder` of a checkout of Slipway, which go.mod then uses instead of a version")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name := args[0]
+		files, err := render(name, given)
+		if err == nil {
+			files["go.mod"], err = moduleFile(files["go.mod"], version, *source)
+		}
+		if err != nil {
+			return command.Wrong(err)
+		}
+		if err := write(name, files); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: written\nNext: %s says what to do, from here to the first pulumi up.\n",
+			name, filepath.Join(name, "README.md"))
+		return err
 	}
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return written
-	} else if err != nil {
-		return usageError
-	}
-	if name == "" || flags.NArg() > 0 {
-		flags.Usage()
-		return usageError
-	}
-	files, err := render(name, given)
-	if err == nil {
-		files["go.mod"], err = moduleFile(files["go.mod"], version, *source)
-	}
-	if err != nil {
-		_, _ = fmt.Fprintln(problems, err)
-		return usageError
-	}
-	if err := write(name, files); err != nil {
-		_, _ = fmt.Fprintln(problems, err)
-		return refused
-	}
-	_, _ = fmt.Fprintf(out, "%s: written\nNext: %s says what to do, from here to the first pulumi up.\n",
-		name, filepath.Join(name, "README.md"))
-	return written
+	return c
 }
 
 const module = "github.com/slipway-platform/slipway"

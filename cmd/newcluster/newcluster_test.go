@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cmd/check"
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
@@ -76,9 +77,19 @@ func TestTemplate_IsReadByPulumiAndAsksLittle(t *testing.T) {
 func newRepository(t *testing.T, args ...string) (code int, folder, problems string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
+	code, problems = runNew(t, args...)
+	return code, args[0], problems
+}
+
+// runNew runs the command.
+func runNew(t *testing.T, args ...string) (code int, problems string) {
+	t.Helper()
+	c := Command("(devel)")
 	var stdout, stderr bytes.Buffer
-	code = run("slipway new", "(devel)", args, &stdout, &stderr)
-	return code, args[0], stderr.String()
+	c.SetOut(&stdout)
+	c.SetErr(&stderr)
+	code = command.Run(t.Context(), c, args)
+	return code, stderr.String()
 }
 
 // byPulumi returns what `pulumi new` writes, without its questions.
@@ -100,7 +111,7 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 		}
 	}
 	code, folder, problems := newRepository(t, "home")
-	require.Equal(t, written, code, problems)
+	require.Equal(t, command.Done, code, problems)
 	assert.Equal(t, want, files(t, folder))
 	assert.LessOrEqual(t, strings.Count(want["Pulumi.home.yaml"], "\n"), 15)
 }
@@ -110,13 +121,13 @@ func TestNew_TheStackFileIsAccepted(t *testing.T) {
 	stack := clusters.Read(t, filepath.Join(folder, "Pulumi.home.yaml"))
 	assert.Equal(t, "home", stack.Identity.Name)
 	t.Chdir(folder)
-	assert.Zero(t, check.Main("slipway check", nil))
+	assert.Zero(t, command.Run(t.Context(), check.Command("check"), nil))
 }
 
 func TestNew_TheStackFileIsAcceptedWithTheAnswers(t *testing.T) {
 	code, folder, problems := newRepository(t, "berlin", "--proxmox", "https://pve.example.com:8006/", "--host", "alpha",
 		"--network", "10.1.2.0/24", "--git", "https://git.example.com/ops/berlin.git")
-	require.Equal(t, written, code, problems)
+	require.Equal(t, command.Done, code, problems)
 	stack := clusters.Read(t, filepath.Join(folder, "Pulumi.berlin.yaml"))
 	assert.Equal(t, "berlin", stack.Identity.Name)
 	assert.Equal(t, "https://pve.example.com:8006/", stack.Proxmox.Endpoint)
@@ -145,13 +156,14 @@ func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 		{"--git", "x"},
 	} {
 		code, folder, problems := newRepository(t, wrong...)
-		assert.Equal(t, usageError, code, wrong)
+		assert.Equal(t, command.Misuse, code, wrong)
 		assert.NotEmpty(t, problems, wrong)
 		assert.NoDirExists(t, folder)
 	}
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("home", 0o750))
-	assert.Equal(t, refused, run("slipway new", "(devel)", []string{"home"}, new(bytes.Buffer), new(bytes.Buffer)))
+	code, _ := runNew(t, "home")
+	assert.Equal(t, command.Failed, code)
 	assert.Empty(t, files(t, "home"))
 }
 
@@ -198,7 +210,7 @@ func TestNew_TheProgramCompilesInAModuleOfItsOwn(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	code, folder, problems := newRepository(t, "home", "--source", root)
-	require.Equal(t, written, code, problems)
+	require.Equal(t, command.Done, code, problems)
 	own, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 	require.NoError(t, err)
 	module, err := os.ReadFile(filepath.Join(root, "go.mod"))

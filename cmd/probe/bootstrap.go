@@ -1,22 +1,20 @@
 package probe
 
 import (
-	"context"
+	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 )
 
-func runBootstrap(ctx context.Context, c call) error {
-	flags := c.flags()
-	existed := flags.Bool("existed", false, "the cluster had etcd before: do not begin it anew, empty, unless the spec says so")
-	if err := c.parse(flags); err != nil {
-		return err
+func defineBootstrap(c *cobra.Command) {
+	existed := c.Flags().Bool("existed", false, "the cluster had etcd before: do not begin it anew, empty, unless the spec says so")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		spec := new(bootstrap.Spec)
+		if err := readStdin(c, spec); err != nil {
+			return err
+		}
+		spec.Existed = *existed
+		report, err := bootstrap.Run(c.Context(), *spec, c.ErrOrStderr())
+		return finish(c, report, err)
 	}
-	spec := new(bootstrap.Spec)
-	if err := c.readStdin(spec); err != nil {
-		return err
-	}
-	spec.Existed = *existed
-	report, err := bootstrap.Run(ctx, *spec, c.stderr)
-	return c.finish(report, err)
 }

@@ -3,6 +3,8 @@ package probe
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/observe"
 )
@@ -10,12 +12,11 @@ import (
 const checksDoes = "Waits until the objects of all checks of the stack file exist, and the checks hold, and prints what is " +
 	"missing. It changes nothing."
 
-func runChecks(ctx context.Context, c call) error {
+func defineChecks(c *cobra.Command) {
 	spec := new(own.Spec)
 	flags := newWaitFlags(c, spec, &spec.Target)
 	flags.takesSpec("--spec FILE ", checksDoes, "")
-	if err := flags.read(nil); err != nil {
-		return err
-	}
-	return flags.wait(ctx, observe.NewOwn(spec, flags.kube), nil)
+	flags.runs(nil, func(ctx context.Context) error {
+		return flags.wait(ctx, observe.NewOwn(spec, flags.kube), nil)
+	})
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/observe"
@@ -18,7 +21,7 @@ const (
 	gateWithout = "or from --node. Without both, the registered nodes are taken as declared.\n"
 )
 
-func runGate(ctx context.Context, c call) (err error) {
+func defineGate(c *cobra.Command) {
 	spec := new(gate.Spec)
 	flags := newWaitFlags(c, spec, &spec.Target)
 	flags.takesSpec("--talosconfig FILE [--spec FILE | --node … ] ", gateDoes, gateWithout)
@@ -30,27 +33,25 @@ func runGate(ctx context.Context, c call) (err error) {
 		nodes = append(nodes, node)
 		return err
 	})
-	err = flags.read(func() (err error) {
+	flags.runs(func(ctx context.Context) (err error) {
 		if spec.Talosconfig, err = readFile("--talosconfig", *talosconfig); err != nil {
 			return err
 		}
 		return flags.declareNodes(ctx, spec, nodes)
-	})
-	if err != nil {
-		return err
-	}
-	talos, err := observe.NewTalos(ctx, spec.Talosconfig, flags.calls)
-	if err != nil {
-		return usageError{err}
-	}
-	defer func() { err = errors.Join(err, talos.Close()) }()
-	flags.tools["talosctl"] = toolFlags("--talosconfig", *talosconfig, talos.Context())
-	flags.output.declared = picture.Cluster{Gate: spec}
-	return flags.wait(ctx, observe.NewGate(spec, flags.kube, talos), func(report *health.Report) (err error) {
-		if report.Outcome == health.Open {
-			report.UID, err = flags.kube.ClusterUID(ctx)
+	}, func(ctx context.Context) (err error) {
+		talos, err := observe.NewTalos(ctx, spec.Talosconfig, flags.calls)
+		if err != nil {
+			return command.Wrong(err)
 		}
-		return err
+		defer func() { err = errors.Join(err, talos.Close()) }()
+		flags.tools["talosctl"] = toolFlags("--talosconfig", *talosconfig, talos.Context())
+		flags.output.declared = picture.Cluster{Gate: spec}
+		return flags.wait(ctx, observe.NewGate(spec, flags.kube, talos), func(report *health.Report) (err error) {
+			if report.Outcome == health.Open {
+				report.UID, err = flags.kube.ClusterUID(ctx)
+			}
+			return err
+		})
 	})
 }
 
@@ -72,7 +73,7 @@ func parseNode(text string) (gate.Machine, error) {
 func (f *waitFlags) declareNodes(ctx context.Context, spec *gate.Spec, given []gate.Machine) (err error) {
 	if f.file != "" {
 		if len(given) > 0 {
-			return usageError{errors.New("--spec: declares everything; leave out --node")}
+			return command.Wrong(errors.New("--spec: declares everything; leave out --node"))
 		}
 		return nil
 	}
@@ -83,6 +84,7 @@ func (f *waitFlags) declareNodes(ctx context.Context, spec *gate.Spec, given []g
 	if spec.Nodes, err = f.kube.Nodes(ctx); err != nil {
 		return fmt.Errorf("cluster's nodes: %w; declare them with --spec or --node", err)
 	}
-	fmt.Fprintf(f.Output(), "taking the %d registered nodes as declared: a node that never joined is not missed\n", len(spec.Nodes))
+	fmt.Fprintf(f.command.ErrOrStderr(), "taking the %d registered nodes as declared: a node that never joined is not missed\n",
+		len(spec.Nodes))
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -68,10 +69,21 @@ func (r *rig) look(t *testing.T) (int, health.Report, string) {
 	return execute(t, spec, "gate", "--once")
 }
 
-// run runs the probe as slipway-probe, without a terminal.
+// run runs the probe as slipway-probe.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return call{program: "slipway-probe", args: args, stdin: stdin, stdout: stdout, stderr: stderr}.run(ctx)
+	c := newCommand("slipway-probe", nil)
+	c.SetIn(stdin)
+	c.SetOut(stdout)
+	c.SetErr(stderr)
+	return command.Run(ctx, c, args)
 }
+
+// Exit codes, by what the probe has found.
+const (
+	exitOpen      = command.Done
+	exitUnhealthy = command.Failed
+	exitUsage     = command.Misuse
+)
 
 // execute runs the command with -o json, unless args have an -o, and returns its exit code, its report and its progress.
 func execute(t *testing.T, stdin string, args ...string) (int, health.Report, string) {

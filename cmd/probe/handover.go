@@ -3,12 +3,14 @@ package probe
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-platform/slipway/internal/flux/handover"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/observe"
 )
 
-func runHandover(ctx context.Context, c call) error {
+func defineHandover(c *cobra.Command) {
 	spec := new(handover.Spec)
 	flags := newWaitFlags(c, spec, &spec.Target)
 	flags.StringVar(&spec.Namespace, "namespace", "", "Flux's `namespace`; empty for flux-system")
@@ -17,12 +19,11 @@ func runHandover(ctx context.Context, c call) error {
 	flags.StringVar(&spec.URL, "url", "", "`URL` the source must have; empty for any")
 	flags.StringVar(&spec.Ref, "ref", "", "`reference` the source must follow: branch, tag or name of a bucket; empty for any")
 	flags.StringVar(&spec.Path, "path", "", "`path` the root Kustomization must apply; empty for any")
-	if err := flags.read(nil); err != nil {
-		return err
-	}
-	observed := observe.NewHandover(spec, flags.kube)
-	return flags.wait(ctx, observed, func(report *health.Report) error {
-		report.Revision = observed.AppliedRevision()
-		return nil
+	flags.runs(nil, func(ctx context.Context) error {
+		observed := observe.NewHandover(spec, flags.kube)
+		return flags.wait(ctx, observed, func(report *health.Report) error {
+			report.Revision = observed.AppliedRevision()
+			return nil
+		})
 	})
 }

@@ -194,5 +194,5 @@ func TestHandover_ByHandLooksOnceAndHasTheOutputsOfTheOthers(t *testing.T) {
 	assert.Len(t, report.Results, 6)
 	code, _, said := execute(t, "", "handover", "--kubeconfig", kubeconfig, "-o", "yaml")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, said, `-o: "yaml" is not a form`)
+	assert.Contains(t, said, `"yaml" is not a form`)
 }

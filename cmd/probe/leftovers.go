@@ -1,16 +1,19 @@
 package probe
 
 import (
-	"context"
 	"fmt"
+
+	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 )
 
-func runLeftovers(ctx context.Context, c call) error {
-	left := new(reclaim.Leftovers)
-	if err := c.readOnlyStdin(left); err != nil {
-		return err
+func defineLeftovers(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		left := new(reclaim.Leftovers)
+		if err := readStdin(c, left); err != nil {
+			return err
+		}
+		return reclaim.Remove(c.Context(), left, func(line string) { fmt.Fprintln(c.ErrOrStderr(), line) })
 	}
-	return reclaim.Remove(ctx, left, func(line string) { fmt.Fprintln(c.stderr, line) })
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -65,10 +66,10 @@ func TestGate_IsLiveOnATerminalAndLeavesTheLastStateWhenInterrupted(t *testing.T
 	}()
 	var stdout bytes.Buffer
 	require.NotNil(t, terminal(tty))
-	code := call{stdout: &stdout, stderr: tty, terminal: terminal(tty), args: []string{
+	code := run(ctx, []string{
 		"gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--timeout", "1m",
 		"--node", "infra-cp-1,controlplane,10.25.11.11", "--node", "infra-worker-9,worker,10.25.11.29",
-	}}.run(ctx)
+	}, nil, &stdout, tty)
 	assert.Equal(t, exitUnhealthy, code)
 	require.NoError(t, tty.Close())
 	text := <-shown
@@ -92,7 +93,9 @@ func TestTerminal_IsNoneWhereNoCursorCanBeMoved(t *testing.T) {
 	_, err = io.ReadAll(reader)
 	require.NoError(t, err)
 	var lines bytes.Buffer
-	reporter, _ := newWaitFlags(call{subcommand: "gate", stderr: &lines}, nil, new(health.Target)).reporter()
+	c := new(cobra.Command)
+	c.SetErr(&lines)
+	reporter, _ := newWaitFlags(c, nil, new(health.Target)).reporter()
 	reporter.Seen(time.Second, nil)
 	assert.NotContains(t, lines.String(), "\x1b")
 }

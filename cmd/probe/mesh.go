@@ -3,6 +3,8 @@ package probe
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/slipway-platform/slipway/internal/health/mesh"
 	"github.com/slipway-platform/slipway/internal/observe"
 	"github.com/slipway-platform/slipway/internal/picture"
@@ -11,18 +13,16 @@ import (
 const meshDoes = `Waits until every agent sees every peer of the cluster's mesh as connected and ready, and prints what is missing.
 It changes nothing, and does not wait for a peer that does not exist.`
 
-func runMesh(ctx context.Context, c call) error {
+func defineMesh(c *cobra.Command) {
 	spec := new(mesh.Spec)
 	flags := newWaitFlags(c, spec, &spec.Target)
 	flags.takesSpec("--spec FILE ", meshDoes, "")
 	strict := flags.Bool("strict", false, "an absent peer, and one with another number of nodes than declared, fails")
-	err := flags.read(func() error {
+	flags.runs(func(context.Context) error {
 		spec.Strict = spec.Strict || *strict
 		return nil
+	}, func(ctx context.Context) error {
+		flags.output.declared = picture.Cluster{Mesh: spec}
+		return flags.wait(ctx, observe.NewMesh(spec, flags.kube), nil)
 	})
-	if err != nil {
-		return err
-	}
-	flags.output.declared = picture.Cluster{Mesh: spec}
-	return flags.wait(ctx, observe.NewMesh(spec, flags.kube), nil)
 }

@@ -1,12 +1,14 @@
 package probe
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
@@ -14,51 +16,44 @@ import (
 	"github.com/slipway-platform/slipway/stacks/contract"
 )
 
-const pictureUsage = `usage: %s picture --events FILE [--state FILE] [--spans FILE] >PAGE
-
-Writes what a pulumi up, refresh or destroy did as one HTML page, to standard output. It contacts nothing. The files come from
+const pictureDoes = `Writes what a pulumi up, refresh or destroy did as one HTML page, to standard output. It contacts nothing. The files
+come from
     PULUMI_DEBUG_COMMANDS=true pulumi up --stack infra --event-log events.json
     pulumi stack export --stack infra >state.json
-Without --state, the critical path, the gates and the nodes are missing. The page has no inputs and outputs of resources.
+Without --state, the critical path, the gates and the nodes are missing. The page has no inputs and outputs of resources.`
 
-`
-
-func runPicture(_ context.Context, c call) error {
-	flags := c.flags()
+func definePicture(c *cobra.Command) {
+	c.Use, c.Long = c.Name()+" --events FILE [--state FILE] [--spans FILE] >PAGE", pictureDoes
+	flags := c.Flags()
 	events := flags.String("events", "", "`file` that pulumi --event-log has written; required")
 	state := flags.String("state", "", "`file` that pulumi stack export has written; - is standard input")
 	spans := flags.String("spans", "",
 		`file with the times in which machines worked, one {"what":"boot","of":"infra-cp-1","from":TIME,"to":TIME} a line`)
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), pictureUsage, c.program)
-		flags.PrintDefaults()
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var missing error
+		if *events == "" {
+			missing = errors.New("--events: is missing; give the file")
+		}
+		var update picture.Update
+		err := errors.Join(missing,
+			readInto(c, "--events", *events, picture.ReadRun, &update.Run),
+			readInto(c, "--state", *state, picture.ReadState, &update.State),
+			readInto(c, "--spans", *spans, picture.ReadSpans, &update.Spans),
+		)
+		if err != nil {
+			return command.Wrong(err)
+		}
+		update.Cluster = clusterOf(update.State)
+		return update.Write(c.OutOrStdout())
 	}
-	if err := c.parse(flags); err != nil {
-		return err
-	}
-	var missing error
-	if *events == "" {
-		missing = errors.New("--events: is missing; give the file")
-	}
-	var update picture.Update
-	err := errors.Join(missing,
-		readInto(c, "--events", *events, picture.ReadRun, &update.Run),
-		readInto(c, "--state", *state, picture.ReadState, &update.State),
-		readInto(c, "--spans", *spans, picture.ReadSpans, &update.Spans),
-	)
-	if err != nil {
-		return usageError{err}
-	}
-	update.Cluster = clusterOf(update.State)
-	return update.Write(c.stdout)
 }
 
 // readInto reads the file that a flag names; - is standard input, and "" reads nothing.
-func readInto[T any](c call, flagName, path string, read func(io.Reader) (T, error), into *T) error {
+func readInto[T any](c *cobra.Command, flagName, path string, read func(io.Reader) (T, error), into *T) error {
 	if path == "" {
 		return nil
 	}
-	var content io.Reader = c.stdin
+	var content io.Reader = c.InOrStdin()
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {

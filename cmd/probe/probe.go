@@ -7,18 +7,16 @@
 package probe
 
 import (
-	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/argocd/removal"
 	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/flux/prune"
@@ -26,149 +24,85 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// Exit codes.
-const (
-	exitOpen      = 0 // all conditions hold
-	exitUnhealthy = 1 // the report names those that do not
-	exitUsage     = 2 // flags or spec are wrong; nothing was read
-)
-
-// call is how the probe was called.
-type call struct {
-	program        string // command line before the subcommand: "slipway probe" or "slipway-probe"
-	subcommand     string
-	args           []string
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	terminal       *os.File // of standard error; nil if it is none
-}
-
 // subcommands, each in a file of its own.
 var subcommands = []struct {
 	name, does string
-	run        func(context.Context, call) error
+	define     func(*cobra.Command) // adds its flags, and what it runs
 }{
-	{"gate", "wait until machines, etcd, Kubernetes and Cilium are healthy", runGate},
-	{"workloads", "wait until everything of some Helm releases is rolled out and Ready", runWorkloads},
-	{"external-secrets", "wait until an ExternalSecret has synced from its ClusterSecretStore", runExternalSecrets},
-	{"handover", "wait until Flux has applied the root Kustomization and everything below it", runHandover},
-	{"argocd", "wait until Argo CD has applied the root Application and everything below it", runArgoCD},
-	{"mesh", "wait until every agent sees every peer of the cluster's mesh", runMesh},
-	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
-	{"checks", "wait until the checks of the stack file hold", runChecks},
-	{"snapshot", "copy etcd to a file, verified, and encrypted if wanted", runSnapshot},
-	{"bootstrap", "start etcd on the first control plane, empty or from a snapshot, unless it already runs", runBootstrap},
-	{"rotate", "replace the CA of the Talos APIs or that of Kubernetes, in three passes over all nodes", runRotate},
-	{"retire", "remove the nodes that are not declared any more", change(retireNodes)},
-	{"upgrade", "bring the nodes to the declared Talos and Kubernetes, one after the other", change(upgrade.Run)},
-	{"crds", "apply CRDs from pinned manifests and wait until they are served", change(crds.Run)},
-	{"picture", "write what a pulumi up did as one HTML page, from its event log", runPicture},
-	{"prune", "make Flux remove everything that it has applied and wait until that is done", change(prune.Run)},
-	{"argocd-removal", "delete Argo CD's Applications, with or without what they have applied", change(removal.Run)},
-	{"leftovers", "remove what interrupted runs have left on Proxmox VE of a cluster that is destroyed", runLeftovers},
+	{"gate", "Wait until machines, etcd, Kubernetes and Cilium are healthy", defineGate},
+	{"workloads", "Wait until everything of some Helm releases is rolled out and Ready", defineWorkloads},
+	{"external-secrets", "Wait until an ExternalSecret has synced from its ClusterSecretStore", defineExternalSecrets},
+	{"handover", "Wait until Flux has applied the root Kustomization and everything below it", defineHandover},
+	{"argocd", "Wait until Argo CD has applied the root Application and everything below it", defineArgoCD},
+	{"mesh", "Wait until every agent sees every peer of the cluster's mesh", defineMesh},
+	{"storage", "Wait until a volume of each StorageClass was bound, written, read and removed", defineStorage},
+	{"checks", "Wait until the checks of the stack file hold", defineChecks},
+	{"snapshot", "Copy etcd to a file, verified, and encrypted if wanted", defineSnapshot},
+	{"bootstrap", "Start etcd on the first control plane, empty or from a snapshot, unless it already runs", defineBootstrap},
+	{"rotate", "Replace the CA of the Talos APIs or that of Kubernetes, in three passes over all nodes", defineRotate},
+	{"retire", "Remove the nodes that are not declared any more", change(retireNodes)},
+	{"upgrade", "Bring the nodes to the declared Talos and Kubernetes, one after the other", change(upgrade.Run)},
+	{"crds", "Apply CRDs from pinned manifests and wait until they are served", change(crds.Run)},
+	{"picture", "Write what a pulumi up did as one HTML page, from its event log", definePicture},
+	{"prune", "Make Flux remove everything that it has applied and wait until that is done", change(prune.Run)},
+	{"argocd-removal", "Delete Argo CD's Applications, with or without what they have applied", change(removal.Run)},
+	{"leftovers", "Remove what interrupted runs have left on Proxmox VE of a cluster that is destroyed", defineLeftovers},
 }
 
-const usageEnd = `
+const does = `Looks at a cluster, and waits until it is healthy.
+
 Bootstrap, rotate, retire, upgrade, crds, prune, argocd-removal and leftovers change the cluster; their spec is read from standard input.
 Snapshot has flags only, and picture only reads files.
 The others change nothing; the samples of workloads are dry runs, storage removes the volume that it creates, and argocd without --once
 asks Argo CD to compare anew, and begins failed syncs again. Without --kubeconfig their spec is read as one JSON object from standard
-input. "gate -h" and so on list the flags.
+input.
 Progress goes to standard error: on a terminal a table that is redrawn, elsewhere lines; at its end one sentence. The report goes to standard
 output, with one line of JSON at its end if all conditions hold.
-Exit code: 0 all conditions hold, 1 one does not (the report names it), 2 wrong flags or spec.
-`
+Exit code: 0 all conditions hold, 1 one does not (the report names it), 2 wrong flags or spec.`
 
-// Main runs the subcommand in args for this process, and returns the exit code. program is the command line before the subcommand.
-func Main(program string, args []string) int {
+// Command returns the probe as a command of this process.
+func Command(name string) *cobra.Command {
+	c := newCommand(name, prepare)
+	if terminal(os.Stderr) == nil {
+		c.SetErr(&shortLines{to: os.Stderr})
+	}
+	return c
+}
+
+// prepare makes a subcommand end after an interrupt, and when the run that has started it is gone.
+func prepare(c *cobra.Command, _ []string) {
 	klog.SetLogger(logr.Discard()) // client-go's own messages; what matters is in the results
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
+	ctx, _ := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	if isPipe(os.Stdin) {
 		ctx = whileStarted(ctx)
 	}
-	return call{
-		program: program, args: args, stdin: os.Stdin, stdout: os.Stdout, stderr: &shortLines{to: os.Stderr}, terminal: terminal(os.Stderr),
-	}.run(ctx)
+	c.SetContext(ctx)
 }
 
-// run runs the subcommand that is the first argument.
-func (c call) run(ctx context.Context) int {
-	if len(c.args) == 0 {
-		c.usage(c.stderr)
-		return exitUsage
-	}
-	c.subcommand, c.args = c.args[0], c.args[1:]
-	for _, s := range subcommands {
-		if s.name == c.subcommand {
-			return c.exitCode(s.run(ctx, c))
+// newCommand returns the probe. prepare, if not nil, runs before a subcommand.
+func newCommand(name string, prepare func(*cobra.Command, []string)) *cobra.Command {
+	group := command.Group(&cobra.Command{Use: name, Short: "Look at a cluster, and wait until it is healthy", Long: does})
+	for _, one := range subcommands {
+		c := &cobra.Command{
+			Use: one.name, Short: one.does, Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions, PreRun: prepare,
 		}
+		one.define(c)
+		group.AddCommand(c)
 	}
-	switch c.subcommand {
-	case "help", "-h", "--help":
-		c.usage(c.stdout)
-		return exitOpen
-	}
-	fmt.Fprintf(c.stderr, "%s: %q is not a subcommand\n\n", c.program, c.subcommand)
-	c.usage(c.stderr)
-	return exitUsage
+	return group
 }
 
-func (c call) usage(w io.Writer) {
-	fmt.Fprintf(w, "usage: %s SUBCOMMAND [flags]\n\n", c.program)
-	for _, s := range subcommands {
-		fmt.Fprintf(w, "  %-16s %s\n", s.name, s.does)
-	}
-	fmt.Fprint(w, usageEnd)
-}
-
-// usageError is an error about flags or spec.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// exitCode prints an error and returns the exit code for it.
-func (c call) exitCode(err error) int {
-	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return exitOpen
-	}
-	fmt.Fprintf(c.stderr, "%s %s: %v\n", c.program, c.subcommand, err)
-	if errors.As(err, new(usageError)) {
-		return exitUsage
-	}
-	return exitUnhealthy
-}
-
-// flags returns the flag set of the subcommand.
-func (c call) flags() *flag.FlagSet {
-	flags := flag.NewFlagSet(c.program+" "+c.subcommand, flag.ContinueOnError)
-	flags.SetOutput(c.stderr)
-	return flags
-}
-
-// parse parses the flags and refuses other arguments.
-func (c call) parse(flags *flag.FlagSet) error {
-	if err := flags.Parse(c.args); err != nil {
-		return usageError{err}
-	}
-	if flags.NArg() > 0 {
-		return usageError{fmt.Errorf("%q: is not a flag; the spec comes from flags or from standard input", flags.Arg(0))}
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q: is not a flag; the spec comes from flags or from standard input", args[0])
 	}
 	return nil
 }
 
 // readStdin reads the spec from standard input.
-func (c call) readStdin(spec probe.Spec) error {
-	if err := probe.Read(c.stdin, spec); err != nil {
-		return usageError{err}
+func readStdin(c *cobra.Command, spec probe.Spec) error {
+	if err := probe.Read(c.InOrStdin(), spec); err != nil {
+		return command.Wrong(err)
 	}
 	return nil
-}
-
-// readOnlyStdin reads the spec of a subcommand that has no flags.
-func (c call) readOnlyStdin(spec probe.Spec) error {
-	if err := c.parse(c.flags()); err != nil {
-		return err
-	}
-	return c.readStdin(spec)
 }

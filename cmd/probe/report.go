@@ -1,12 +1,13 @@
 package probe
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/picture"
@@ -31,18 +32,25 @@ type output struct {
 	declared picture.Cluster // for the page
 }
 
-func (o *output) flag(flags *flag.FlagSet) {
+// flag adds the flag to a command.
+func (o *output) flag(c *cobra.Command) {
 	o.name = "report"
-	flags.Var(o, "o", "`form` of the output: report (table, and one line of JSON if all conditions hold), table, json (every result), "+
-		"or html (a page)")
+	c.Flags().VarP(o, "output", "o", "`form` of the output: report (table, and one line of JSON if all conditions hold), table, "+
+		"json (every result), or html (a page)")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formNames(), cobra.ShellCompDirectiveNoFileComp))
 }
+
+func formNames() []string { return slices.Sorted(maps.Keys(forms)) }
 
 func (o *output) String() string { return o.name }
 
-// Set implements flag.Value.
+// Type implements pflag.Value.
+func (o *output) Type() string { return "form" }
+
+// Set implements pflag.Value.
 func (o *output) Set(name string) error {
 	if forms[name].write == nil {
-		return fmt.Errorf("-o: %q is not a form; use %s", name, strings.Join(slices.Sorted(maps.Keys(forms)), ", "))
+		return fmt.Errorf("%q is not a form; use %s", name, strings.Join(formNames(), ", "))
 	}
 	o.name = name
 	return nil
@@ -56,17 +64,17 @@ func (o *output) writePage(report health.Report, w io.Writer) error {
 
 // write writes the report of a wait to standard output and, if the wait ended open, a sentence to standard error. Otherwise it returns the
 // sentence as an error.
-func (o *output) write(report health.Report, end health.End, c call) error {
+func (o *output) write(report health.Report, end health.End, c *cobra.Command) error {
 	form := forms[o.name]
 	if form.all {
 		report.Results = end.Results
 	}
-	if err := form.write(o, report, c.stdout); err != nil {
+	if err := form.write(o, report, c.OutOrStdout()); err != nil {
 		return err
 	}
 	if report.Outcome != health.Open {
 		return fmt.Errorf("%s: %s", report.Cluster, report.Sentence())
 	}
-	fmt.Fprintln(c.stderr, report.Sentence())
+	fmt.Fprintln(c.ErrOrStderr(), report.Sentence())
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
 )
 
@@ -13,7 +14,7 @@ import (
 func retireNodes(ctx context.Context, spec retire.Spec, progress io.Writer) (retire.Report, error) {
 	former, err := retire.ReadRecord(os.Getenv(retire.PreviousOutput))
 	if err != nil {
-		return retire.Report{}, usageError{fmt.Errorf("%s: %w", retire.PreviousOutput, err)}
+		return retire.Report{}, command.Wrong(fmt.Errorf("%s: %w", retire.PreviousOutput, err))
 	}
 	return retire.Run(ctx, spec, former, progress)
 }

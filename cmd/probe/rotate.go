@@ -1,26 +1,25 @@
 package probe
 
 import (
-	"context"
 	"fmt"
+
+	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/internal/nodes/rotate"
 )
 
-func runRotate(ctx context.Context, c call) error {
-	flags := c.flags()
-	done := flags.Bool("done", false, "a run has succeeded for this generation: nothing is to do, whatever else has changed")
-	if err := c.parse(flags); err != nil {
-		return err
+func defineRotate(c *cobra.Command) {
+	done := c.Flags().Bool("done", false, "a run has succeeded for this generation: nothing is to do, whatever else has changed")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		spec := new(rotate.Spec)
+		if err := readStdin(c, spec); err != nil {
+			return err
+		}
+		if *done {
+			fmt.Fprintln(c.ErrOrStderr(), "the generation of the CA has not changed")
+			return nil
+		}
+		report, err := rotate.Run(c.Context(), *spec, c.ErrOrStderr())
+		return finish(c, report, err)
 	}
-	spec := new(rotate.Spec)
-	if err := c.readStdin(spec); err != nil {
-		return err
-	}
-	if *done {
-		fmt.Fprintln(c.stderr, "the generation of the CA has not changed")
-		return nil
-	}
-	report, err := rotate.Run(ctx, *spec, c.stderr)
-	return c.finish(report, err)
 }

@@ -10,25 +10,20 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/spf13/cobra"
 
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
-const snapshotUsage = `usage: %s snapshot --talosconfig FILE [--node ADDRESS] [--to FILE] [--recipient age1…]
+const snapshotDoes = `Takes a snapshot of etcd from a control plane, and checks that it is complete. The file holds all Secrets of the
+cluster. Without --recipient it is not encrypted. Beside it, FILE.sha256 is its checksum for sha256sum -c. The cluster is not changed.`
 
-Takes a snapshot of etcd from a control plane, and checks that it is complete. The file holds all Secrets of the cluster. Without
---recipient it is not encrypted. Beside it, FILE.sha256 is its checksum for sha256sum -c. The cluster is not changed.
-
-`
-
-func runSnapshot(ctx context.Context, c call) error {
-	flags := c.flags()
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), snapshotUsage, c.program)
-		flags.PrintDefaults()
-	}
+func defineSnapshot(c *cobra.Command) {
+	c.Use, c.Long = c.Name()+" --talosconfig FILE [flags]", snapshotDoes
+	flags := c.Flags()
 	talosconfig := flags.String("talosconfig", "", "`file` with the Talos client configuration; required")
 	node := flags.String("node", "", "`address` of the control plane to ask; without it, the endpoints of the talosconfig are asked in turn")
 	to := flags.String("to", "", "`file` to write; without it, CLUSTER-TIME.db in the working directory")
@@ -39,46 +34,45 @@ func runSnapshot(ctx context.Context, c call) error {
 		_, err := snapshot.ParseRecipients([]string{key})
 		return err
 	})
-	if err := c.parse(flags); err != nil {
-		return err
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		content, err := readFile("--talosconfig", *talosconfig)
+		if err != nil {
+			return err
+		}
+		config, err := clientconfig.FromString(content)
+		if err != nil || config.Contexts[config.Context] == nil {
+			return command.Wrong(errors.New("--talosconfig: is not a Talos client configuration with a current context"))
+		}
+		endpoints := config.Contexts[config.Context].Endpoints
+		if *node != "" {
+			endpoints = []string{*node}
+		}
+		if len(endpoints) == 0 {
+			return command.Wrong(errors.New("--node: is missing, and the talosconfig has no endpoints; give the address of a control plane"))
+		}
+		path := *to
+		if path == "" {
+			path = snapshot.Name(config.Context, time.Now(), len(recipients) > 0)
+		}
+		ctx, cancel := probe.Within(c.Context(), *timeout)
+		defer cancel()
+		start := time.Now()
+		file, err := takeSnapshot(ctx, c, config, endpoints, path, recipients)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.ErrOrStderr(), "%s has a snapshot of %d bytes after %s\n", file.Path, file.Bytes, probe.Took(time.Since(start)))
+		return json.NewEncoder(c.OutOrStdout()).Encode(file)
 	}
-	content, err := readFile("--talosconfig", *talosconfig)
-	if err != nil {
-		return err
-	}
-	config, err := clientconfig.FromString(content)
-	if err != nil || config.Contexts[config.Context] == nil {
-		return usageError{errors.New("--talosconfig: is not a Talos client configuration with a current context")}
-	}
-	endpoints := config.Contexts[config.Context].Endpoints
-	if *node != "" {
-		endpoints = []string{*node}
-	}
-	if len(endpoints) == 0 {
-		return usageError{errors.New("--node: is missing, and the talosconfig has no endpoints; give the address of a control plane")}
-	}
-	path := *to
-	if path == "" {
-		path = snapshot.Name(config.Context, time.Now(), len(recipients) > 0)
-	}
-	ctx, cancel := probe.Within(ctx, *timeout)
-	defer cancel()
-	start := time.Now()
-	file, err := takeSnapshot(ctx, c, config, endpoints, path, recipients)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.stderr, "%s has a snapshot of %d bytes after %s\n", file.Path, file.Bytes, probe.Took(time.Since(start)))
-	return json.NewEncoder(c.stdout).Encode(file)
 }
 
 // takeSnapshot asks the endpoints, one after the other, until one sends a snapshot.
 func takeSnapshot(
-	ctx context.Context, c call, config *clientconfig.Config, endpoints []string, path string, recipients []string,
+	ctx context.Context, c *cobra.Command, config *clientconfig.Config, endpoints []string, path string, recipients []string,
 ) (snapshot.File, error) {
 	var problems []string
 	for _, endpoint := range endpoints {
-		fmt.Fprintf(c.stderr, "asks %s for a snapshot\n", endpoint)
+		fmt.Fprintf(c.ErrOrStderr(), "asks %s for a snapshot\n", endpoint)
 		file, err := snapshotFrom(ctx, config, endpoint, path, recipients)
 		if err == nil {
 			return file, nil

@@ -54,13 +54,13 @@ func (f *waitFlags) wait(ctx context.Context, o observer, complete func(*health.
 	for i := range end.Results {
 		end.Results[i].Command = addFlags(end.Results[i].Command, f.tools)
 	}
-	report := health.NewReport(f.call.subcommand, *f.target, end, f.calls.Count())
+	report := health.NewReport(f.command.Name(), *f.target, end, f.calls.Count())
 	if complete != nil {
 		if err := complete(&report); err != nil {
 			return err
 		}
 	}
-	return f.output.write(report, end, f.call)
+	return f.output.write(report, end, f.command)
 }
 
 // findEvidence looks up what failed results ask for. It does so although ctx may have ended.

@@ -1,12 +1,16 @@
 package probe
 
 import (
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/observe"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -14,11 +18,11 @@ import (
 
 // waitFlags are the flags that all subcommands that wait have in common.
 type waitFlags struct {
-	*flag.FlagSet
-	call   call
-	spec   probe.Spec
-	target *health.Target // of the spec
-	calls  *observe.Calls
+	*pflag.FlagSet
+	command *cobra.Command
+	spec    probe.Spec
+	target  *health.Target // of the spec
+	calls   *observe.Calls
 
 	file                string // of the spec
 	cluster, kubeconfig string
@@ -30,51 +34,50 @@ type waitFlags struct {
 	tools map[string]string // flags with which a tool reaches the cluster, for the commands in the report
 }
 
-// newWaitFlags defines the flags. read stores their values in target, which is part of the spec.
-func newWaitFlags(c call, spec probe.Spec, target *health.Target) *waitFlags {
-	f := &waitFlags{FlagSet: c.flags(), call: c, spec: spec, target: target, calls: new(observe.Calls)}
+// newWaitFlags defines the flags. runs stores their values in target, which is part of the spec.
+func newWaitFlags(c *cobra.Command, spec probe.Spec, target *health.Target) *waitFlags {
+	f := &waitFlags{FlagSet: c.Flags(), command: c, spec: spec, target: target, calls: new(observe.Calls)}
 	f.StringVar(&f.cluster, "cluster", "by hand", "cluster `name`, for the report")
 	f.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the cluster's kubeconfig; without it the spec is read from standard input")
 	f.DurationVar(&f.timeout, "timeout", health.DefaultTimeout, "longest wait for all conditions together")
 	f.DurationVar(&f.stable, "stable-for", health.DefaultStableFor, "how long all conditions must hold without a break")
 	f.BoolVar(&f.once, "once", false, "look once and do not wait for what does not hold")
-	f.output.flag(f.FlagSet)
+	f.output.flag(c)
 	return f
 }
 
-const specUsage = `usage: %[5]s %[1]s --kubeconfig FILE %[2]s[flags]
-       %[5]s %[1]s <SPEC
-
-%[3]s
+// takesSpec defines --spec, and what the help says: further required flags, and what the subcommand does, with and without --spec.
+func (f *waitFlags) takesSpec(needed, does, without string) {
+	name := f.command.Name()
+	f.StringVar(&f.file, "spec", "", "`file` with what is declared, as JSON: the stack's output "+name+"Spec")
+	f.command.Use = name + " --kubeconfig FILE " + needed + "[flags]"
+	f.command.Long = fmt.Sprintf(`%[2]s
 
 What is declared comes from --spec: the stack's output %[1]sSpec, which holds no secret,
     pulumi stack output %[1]sSpec --stack infra >%[1]s.json
-%[4]sWithout --kubeconfig the whole spec, credentials included, is read from standard input.
+%[3]sWithout --kubeconfig the whole spec, credentials included, is read from standard input.`, name, does, without)
+}
 
-`
-
-// takesSpec defines --spec, and the text of -h: further required flags, and what the subcommand does, with and without --spec.
-func (f *waitFlags) takesSpec(needed, does, without string) {
-	f.StringVar(&f.file, "spec", "", "`file` with what is declared, as JSON: the stack's output "+f.call.subcommand+"Spec")
-	f.Usage = func() {
-		fmt.Fprintf(f.Output(), specUsage, f.call.subcommand, needed, does, without, f.call.program)
-		f.PrintDefaults()
+// runs sets what the subcommand does: it reads the spec, and waits.
+func (f *waitFlags) runs(byHand, wait func(context.Context) error) {
+	f.command.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.read(c.Context(), byHand); err != nil {
+			return err
+		}
+		return wait(c.Context())
 	}
 }
 
 // read reads the spec: from standard input without any flag but -o and --once, else from the flags and the file of --spec. byHand, if not
 // nil, then sets what is not in target.
-func (f *waitFlags) read(byHand func() error) error {
-	if err := f.call.parse(f.FlagSet); err != nil {
-		return err
-	}
+func (f *waitFlags) read(ctx context.Context, byHand func(context.Context) error) error {
 	if f.kubeconfig == "" {
 		declares := false
-		f.Visit(func(given *flag.Flag) { declares = declares || given.Name != "o" && given.Name != "once" })
+		f.Visit(func(given *pflag.Flag) { declares = declares || given.Name != "output" && given.Name != "once" })
 		if declares {
-			return usageError{errors.New("--kubeconfig: is missing; give the file, or the spec on standard input and no flag but -o and --once")}
+			return command.Wrong(errors.New("--kubeconfig: is missing; give the file, or the spec on standard input and no flag but -o and --once"))
 		}
-		if err := f.call.readStdin(f.spec); err != nil {
+		if err := readStdin(f.command, f.spec); err != nil {
 			return err
 		}
 		return f.connect(f.target.Kubeconfig)
@@ -90,7 +93,7 @@ func (f *waitFlags) read(byHand func() error) error {
 		return err
 	}
 	if byHand != nil {
-		if err := byHand(); err != nil {
+		if err := byHand(ctx); err != nil {
 			return err
 		}
 	}
@@ -98,7 +101,7 @@ func (f *waitFlags) read(byHand func() error) error {
 	if f.target.Cluster == "" {
 		f.target.Cluster = f.cluster
 	}
-	f.Visit(func(given *flag.Flag) { // flags override the file
+	f.Visit(func(given *pflag.Flag) { // flags override the file
 		switch given.Name {
 		case "cluster":
 			f.target.Cluster = f.cluster
@@ -109,7 +112,7 @@ func (f *waitFlags) read(byHand func() error) error {
 		}
 	})
 	if err := probe.Complete(f.spec); err != nil {
-		return usageError{err}
+		return command.Wrong(err)
 	}
 	return nil
 }
@@ -117,7 +120,7 @@ func (f *waitFlags) read(byHand func() error) error {
 // connect makes the client of the target.
 func (f *waitFlags) connect(kubeconfig string) (err error) {
 	if f.kube, err = observe.NewKube([]byte(kubeconfig), f.calls); err != nil {
-		return usageError{err}
+		return command.Wrong(err)
 	}
 	f.tools = map[string]string{"kubectl": toolFlags("--kubeconfig", f.kubeconfig, f.kube.Context)}
 	return nil
@@ -130,11 +133,11 @@ func (f *waitFlags) decodeFile() error {
 	}
 	file, err := os.Open(f.file)
 	if err != nil {
-		return usageError{fmt.Errorf("--spec: %w", err)}
+		return command.Wrong(fmt.Errorf("--spec: %w", err))
 	}
 	defer file.Close()
 	if err := probe.Decode(file, f.spec); err != nil {
-		return usageError{fmt.Errorf("--spec: %s: %w", f.file, err)}
+		return command.Wrong(fmt.Errorf("--spec: %s: %w", f.file, err))
 	}
 	return nil
 }
@@ -150,11 +153,11 @@ func toolFlags(flagName, path, context string) string {
 // readFile returns the content of the file that a flag names.
 func readFile(flagName, path string) (string, error) {
 	if path == "" {
-		return "", usageError{fmt.Errorf("%s: is missing; give the file", flagName)}
+		return "", command.Wrong(fmt.Errorf("%s: is missing; give the file", flagName))
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return "", usageError{fmt.Errorf("%s: %w", flagName, err)}
+		return "", command.Wrong(fmt.Errorf("%s: %w", flagName, err))
 	}
 	return string(content), nil
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/observe"
 )
 
-func runWorkloads(ctx context.Context, c call) error {
+func defineWorkloads(c *cobra.Command) {
 	spec := new(workloads.Spec)
 	flags := newWaitFlags(c, spec, &spec.Target)
 	flags.Func("release", "Helm release that must run, as `NAMESPACE/NAME`; once for each", func(text string) error {
@@ -20,12 +23,11 @@ func runWorkloads(ctx context.Context, c call) error {
 		spec.Releases = append(spec.Releases, workloads.Release{Namespace: namespace, Name: name})
 		return nil
 	})
-	if err := flags.read(nil); err != nil {
-		return err
-	}
-	observed, err := observe.NewWorkloads(spec, flags.kube)
-	if err != nil {
-		return usageError{err}
-	}
-	return flags.wait(ctx, observed, nil)
+	flags.runs(nil, func(ctx context.Context) error {
+		observed, err := observe.NewWorkloads(spec, flags.kube)
+		if err != nil {
+			return command.Wrong(err)
+		}
+		return flags.wait(ctx, observed, nil)
+	})
 }

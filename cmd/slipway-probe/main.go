@@ -2,9 +2,11 @@
 package main
 
 import (
+	"context"
 	"os"
 
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/cmd/probe"
 )
 
-func main() { os.Exit(probe.Main("slipway-probe", os.Args[1:])) }
+func main() { os.Exit(command.Run(context.Background(), probe.Command("slipway-probe"), os.Args[1:])) }

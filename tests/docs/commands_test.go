@@ -12,9 +12,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cmd"
+	checkcommand "github.com/slipway-platform/slipway/cmd/check"
+	"github.com/slipway-platform/slipway/cmd/probe"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/stacks/contract"
 )
@@ -103,14 +107,14 @@ func check(words []string) error {
 	switch name {
 	case "make":
 		return checkMake(words)
-	case "slipway-probe":
-		return checkFlags(probeFlags, words)
 	case "lab":
 		return checkLab(words)
-	case "config-check":
-		return checkConfigCheck(words)
 	case "slipway":
-		return checkSlipway(words)
+		return checkOurs(cmd.Command(), words)
+	case "slipway-probe":
+		return checkOurs(probe.Command(name), words)
+	case "config-check":
+		return checkOurs(checkcommand.Command(name), words)
 	case "go":
 		return checkGo(words)
 	case "pulumi":
@@ -156,7 +160,7 @@ func checkGo(words []string) error {
 				return fmt.Errorf("there is no %s", word)
 			}
 			if path == "cmd/slipway-probe" && words[1] == "run" {
-				return checkFlags(probeFlags, words[i:])
+				return check(words[i:])
 			}
 		}
 		if word == "-run" && i+1 < len(words) {
@@ -211,37 +215,35 @@ func checkLab(words []string) error {
 			break
 		}
 	}
-	return checkFlags(labFlags, words)
+	return checkFlags(words)
 }
 
-func checkConfigCheck(words []string) error {
-	for _, word := range words[1:] {
-		if strings.HasPrefix(word, "-") {
-			return fmt.Errorf("config-check has no flags")
-		}
-	}
-	return nil
-}
-
-// checkSlipway checks the subcommand of slipway, and that of the probe with its flags.
-func checkSlipway(words []string) error {
-	text, err := os.ReadFile(filepath.Join(repository, "cmd", "cmd.go"))
+// checkOurs checks the subcommand of a command, and the names of its flags.
+func checkOurs(root *cobra.Command, words []string) error {
+	root.InitDefaultCompletionCmd()
+	c, rest, err := root.Find(words[1:])
 	if err != nil {
 		return err
 	}
-	if len(words) < 2 || !strings.Contains(string(text), `{"`+words[1]+`", "`) {
-		return fmt.Errorf("slipway has no such subcommand")
+	if c.HasSubCommands() && !slices.Contains(rest, "…") {
+		return c.ValidateArgs(rest)
 	}
-	if words[1] == "probe" {
-		return checkFlags(probeFlags, words[1:])
+	c.InitDefaultHelpFlag()
+	for _, word := range rest {
+		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		known := !strings.HasPrefix(word, "-") || name == "" || len(name) == 1 && c.Flags().ShorthandLookup(name) != nil ||
+			strings.HasPrefix(word, "--") && c.Flags().Lookup(name) != nil
+		if !known {
+			return fmt.Errorf("%s has no flag %s", c.CommandPath(), word)
+		}
 	}
 	return nil
 }
 
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-[a-zA-Z], )?--?([a-z][a-z0-9-]*)`)
 
-// checkFlags checks a subcommand and its flags against what the program itself prints.
-func checkFlags(help func(subcommand string) (string, error), words []string) error {
+// checkFlags checks a subcommand of the lab and its flags against what the program itself prints.
+func checkFlags(words []string) error {
 	if len(words) < 2 || words[1] == "…" {
 		return nil
 	}
@@ -252,7 +254,7 @@ func checkFlags(help func(subcommand string) (string, error), words []string) er
 			break
 		}
 	}
-	text, err := help(subcommand)
+	text, err := labFlags(subcommand)
 	if err != nil {
 		return err
 	}
@@ -268,11 +270,6 @@ func checkFlags(help func(subcommand string) (string, error), words []string) er
 		}
 	}
 	return nil
-}
-
-// probeFlags returns the help text of a subcommand of slipway-probe.
-func probeFlags(subcommand string) (string, error) {
-	return help("run", "./cmd/slipway-probe", subcommand, "-h")
 }
 
 // labFlags returns the help text of a subcommand of the lab.
@@ -360,8 +357,10 @@ func TestCheck_FindsWhatDoesNotExist(t *testing.T) {
 		"make config-check STAK=infra":                     "the Makefile has no variable STAK",
 		"bin/slipway-probe gate --spek gate.json":          "slipway-probe gate has no flag --spek",
 		"bin/slipway-probe gait":                           `"gait" is not a subcommand`,
+		"slipway check --explane":                          "slipway check has no flag --explane",
+		"slipway probe gate -once":                         "slipway probe gate has no flag -once",
 		"slipway probe gait":                               `"gait" is not a subcommand`,
-		"slipway chek":                                     "slipway has no such subcommand",
+		"slipway chek":                                     `"chek" is not a subcommand`,
 		"bin/lab shell --stages":                           "lab shell has no flag --stages",
 		"bin/lab exec -- make nothing":                     "the Makefile has no target nothing",
 		"go test ./tests/graph -run Four":                  "no test matches Four",
