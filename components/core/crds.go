@@ -68,7 +68,11 @@ func (a *CRDsArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass CRDsArgs")
 	}
-	return errors.Join(a.Lifetime.Validate(), a.Steps.Validate(), crds.ValidateSources(a.sources()))
+	problems := []error{a.Lifetime.Validate(), a.Steps.Validate()}
+	if len(a.Sets) == 0 {
+		problems = append(problems, errors.New("sets: are empty; give at least one, or do not apply CRDs"))
+	}
+	return errors.Join(problems...)
 }
 
 // sources returns the sources of all sets, in the command's form.
