@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/fluxcd/pkg/envsubst"
 	"gopkg.in/yaml.v3"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -46,37 +47,21 @@ func decode(text []byte, settings map[string]string) ([]map[string]any, error) {
 	}
 }
 
-// variable is ${NAME}, ${NAME:=default}, ${NAME:-default}, another expression in braces, or $$, which stands for $.
-var (
-	variable   = regexp.MustCompile(`\$\$|\$\{[^}]*\}`)
-	expression = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?::[=-]([^}]*))?\}$`)
-)
-
 // literal is what substitute would change.
 var literal = regexp.MustCompile(`\$\$+|\$+\{`)
 
 // substitute replaces the settings in a text.
 func substitute(text string, settings map[string]string) (string, error) {
-	var problems []error
-	replaced := variable.ReplaceAllStringFunc(text, func(found string) string {
-		if found == "$$" {
-			return "$"
-		}
-		parts := expression.FindStringSubmatch(found)
-		if parts == nil {
-			problems = append(problems, fmt.Errorf("has %s, and only ${NAME} and ${NAME:=default} are known before there is a cluster", found))
-			return found
-		}
-		if setting, given := settings[parts[1]]; given && setting != "" {
-			return setting
-		}
-		if !strings.Contains(found, ":") {
-			problems = append(problems, fmt.Errorf("has %s, which is no setting of the cluster", found))
-		}
-		return parts[2]
+	last := "" // the variable that was looked for last
+	replaced, err := envsubst.Eval(text, func(name string) (string, bool) {
+		last = name
+		return settings[name], settings[name] != ""
 	})
-	if len(problems) > 0 {
-		return "", problems[0]
+	switch {
+	case err != nil && last == "":
+		return "", fmt.Errorf("has a $ that Flux cannot read: %w; write $$ for a $ of the text's own", err)
+	case err != nil:
+		return "", fmt.Errorf("has ${%s}, which is no setting of the cluster", last)
 	}
 	return replaced, nil
 }
