@@ -71,24 +71,15 @@ func (r *run) next(ctx context.Context, crd *unstructured.Unstructured) (*unstru
 
 // judge reads the conditions of a CRD. If another CRD has its names, waiting does not help, and judge returns an error.
 func judge(crd *unstructured.Unstructured) (state string, done bool, err error) {
-	state = "has no conditions yet"
-	// The API server writes null if there are none yet.
-	field, _, err := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions")
-	if err != nil {
-		return state, false, fmt.Errorf("conditions: %w", err)
+	if names := kubeapi.ConditionOf(crd.Object, "NamesAccepted"); names.Status == "False" {
+		return "", false, fmt.Errorf("its names are not accepted: %s: %s; another CRD has them", names.Reason, names.Message)
 	}
-	conditions, _ := field.([]any)
-	for _, entry := range conditions {
-		condition, _ := entry.(map[string]any)
-		text := func(key string) string { s, _ := condition[key].(string); return s }
-		switch {
-		case text("type") == "Established" && text("status") == "True":
-			return "", true, nil
-		case text("type") == "NamesAccepted" && text("status") == "False":
-			return "", false, fmt.Errorf("its names are not accepted: %s: %s; another CRD has them", text("reason"), text("message"))
-		case text("type") == "Established":
-			state = fmt.Sprintf("not established: %s: %s", text("reason"), text("message"))
-		}
+	switch established := kubeapi.ConditionOf(crd.Object, "Established"); established.Status {
+	case "True":
+		return "", true, nil
+	case "":
+		return "has no conditions yet", false, nil
+	default:
+		return fmt.Sprintf("not established: %s: %s", established.Reason, established.Message), false, nil
 	}
-	return state, false, nil
 }
