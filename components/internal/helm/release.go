@@ -8,10 +8,7 @@ package helm
 import (
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
@@ -85,9 +82,6 @@ func (r *Release) Leaves() []pulumi.Resource { return slices.Clone(r.leaves) }
 // NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks the pods, and names pods that do
 // not run. The opts must contain the Kubernetes provider, or a parent with it.
 func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pulumi.ResourceOption) (*Release, error) {
-	if err := args.validate(); err != nil {
-		return nil, fmt.Errorf("Release %q: %w", name, err)
-	}
 	inputs := pulumi.Map{
 		"name":      pulumi.String(args.Name),
 		"namespace": pulumi.String(args.Namespace),
@@ -147,25 +141,4 @@ func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOpti
 		Data: pulumi.StringMap{fluxrelease.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
 		// With the owner, the Secret goes, also where the release stays.
 	}, slices.Concat(opts, []pulumi.ResourceOption{pulumi.RetainOnDelete(false), a.FluxValues.Options})...)
-}
-
-func (a *ReleaseArgs) validate() error {
-	if a == nil {
-		return errors.New("args: missing; give ReleaseArgs")
-	}
-	var problems []error
-	required := func(field, value string) {
-		if value == "" {
-			problems = append(problems, fmt.Errorf("%s: missing; give one", field))
-		}
-	}
-	required("name", a.Name)
-	required("namespace", a.Namespace)
-	required("chart", a.Chart)
-	required("version", a.Version)
-	if oci := strings.HasPrefix(a.Chart, "oci://"); oci == (a.Repository != "") {
-		problems = append(problems, fmt.Errorf("repository: %q does not go with chart %q; give one unless the chart is an oci:// reference",
-			a.Repository, a.Chart))
-	}
-	return errors.Join(problems...)
 }

@@ -35,27 +35,6 @@ func TestRelease_IsRegisteredLikeTheSDKsType(t *testing.T) {
 	assert.Equal(t, "4.25.0", release.RPC.GetVersion(), "the plugin of the SDK in go.mod")
 }
 
-func TestRelease_RejectsArgsThatDoNotFixTheChart(t *testing.T) {
-	for problem, mutate := range map[string]func(*helm.ReleaseArgs){
-		"name: missing":          func(a *helm.ReleaseArgs) { a.Name = "" },
-		"namespace: missing":     func(a *helm.ReleaseArgs) { a.Namespace = "" },
-		"chart: missing":         func(a *helm.ReleaseArgs) { a.Chart = "" },
-		"version: missing":       func(a *helm.ReleaseArgs) { a.Version = "" },
-		"does not go with chart": func(a *helm.ReleaseArgs) { a.Repository = "" },
-		`with chart "oci://x/y"`: func(a *helm.ReleaseArgs) { a.Chart = "oci://x/y" },
-	} {
-		args := validArgs()
-		mutate(args)
-		rec := &mocks.Recorder{}
-		err := rec.Run(func(ctx *pulumi.Context) error {
-			_, err := helm.NewRelease(ctx, "r", args)
-			return err
-		})
-		assert.ErrorContains(t, err, problem)
-		assert.Empty(t, rec.Names())
-	}
-}
-
 func TestRelease_LooksForALeftoverExactlyWithAKubeconfig(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
