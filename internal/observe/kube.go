@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/version"
+
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
@@ -129,9 +131,7 @@ func (k *Kube) version(ctx context.Context, address netip.Addr) gate.Version {
 		return gate.Version{Err: broken(err)}
 	}
 	defer response.Body.Close()
-	var info struct {
-		GitVersion string `json:"gitVersion"`
-	}
+	var info version.Info
 	if err := json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&info); err != nil || info.GitVersion == "" {
 		return gate.Version{Err: broken(fmt.Errorf("/version answers %s", response.Status))}
 	}

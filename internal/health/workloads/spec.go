@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -31,12 +33,9 @@ type Sample struct {
 
 // Title is the name of the sample in a report: Kind namespace/name.
 func (s Sample) Title() string {
-	var object struct {
-		Kind     string
-		Metadata struct{ Namespace, Name string }
-	}
+	var object metav1.PartialObjectMetadata
 	_ = json.Unmarshal(s.Object, &object) // NewWorkloads of package observe refuses what cannot be read
-	return object.Kind + " " + object.Metadata.Namespace + "/" + object.Metadata.Name
+	return object.Kind + " " + object.Namespace + "/" + object.Name
 }
 
 // Validate returns every problem of the spec but those that the checked model excludes.

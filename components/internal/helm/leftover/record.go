@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/url"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
@@ -22,27 +24,20 @@ type record struct {
 
 // records returns the release's revisions in the cluster.
 func (r Release) records(ctx context.Context, api *kubeapi.Client) ([]record, error) {
-	var list struct {
-		Items []struct {
-			Metadata struct {
-				Name   string            `json:"name"`
-				Labels map[string]string `json:"labels"`
-			} `json:"metadata"`
-			Data map[string][]byte `json:"data"`
-		} `json:"items"`
-	}
+	var list corev1.SecretList
 	selector := url.Values{"labelSelector": {"owner=helm,name=" + r.Name}}
 	if _, err := api.ReadJSON(ctx, "/api/v1/namespaces/"+r.Namespace+"/secrets?"+selector.Encode(), &list); err != nil {
 		return nil, err
 	}
 	records := make([]record, 0, len(list.Items))
-	for _, item := range list.Items {
-		chart, err := chartOf(item.Data["release"])
+	for _, secret := range list.Items {
+		chart, err := chartOf(secret.Data["release"])
 		if err != nil {
-			return nil, fmt.Errorf("secret %s: %w; remove it by hand if Helm did not create it", item.Metadata.Name, err)
+			return nil, fmt.Errorf("secret %s: %w; remove it by hand if Helm did not create it", secret.Name, err)
 		}
-		labels := item.Metadata.Labels
-		records = append(records, record{secret: item.Metadata.Name, revision: labels["version"], status: labels["status"], chart: chart})
+		records = append(records, record{
+			secret: secret.Name, revision: secret.Labels["version"], status: secret.Labels["status"], chart: chart,
+		})
 	}
 	return records, nil
 }
