@@ -1,5 +1,7 @@
 package health
 
+import "slices"
+
 // Seen is a watched collection of objects. The zero value has not been read yet.
 type Seen[T any] struct {
 	Synced bool    // the collection has been read at least once
@@ -16,6 +18,14 @@ func (s Seen[T]) Unread(subject, what string) (result Result, ok bool) {
 		return NotSeen(subject, what), true
 	}
 	return Result{}, false
+}
+
+// Find returns the first object that is meant; ok is false if there is none.
+func (s Seen[T]) Find(is func(T) bool) (object T, ok bool) {
+	if i := slices.IndexFunc(s.Items, is); i >= 0 {
+		return s.Items[i], true
+	}
+	return object, false
 }
 
 // Broken is why something cannot be read.

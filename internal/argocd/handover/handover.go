@@ -98,12 +98,7 @@ func fullRef(ref string) string {
 
 // application returns the Application of a key.
 func (seen *Cluster) application(key string) (Application, bool) {
-	for _, app := range seen.Applications.Items {
-		if app.Key() == key {
-			return app, true
-		}
-	}
-	return Application{}, false
+	return seen.Applications.Find(func(app Application) bool { return app.Key() == key })
 }
 
 // root returns the root Application.

@@ -60,14 +60,11 @@ func (seen *Cluster) circle(title string) []string {
 
 // object returns the Kustomization or HelmRelease of a title.
 func (seen *Cluster) object(title string) (Object, bool) {
-	for _, objects := range []health.Seen[Object]{seen.Kustomizations, seen.HelmReleases} {
-		for _, object := range objects.Items {
-			if object.title() == title {
-				return object, true
-			}
-		}
+	is := func(o Object) bool { return o.title() == title }
+	if object, found := seen.Kustomizations.Find(is); found {
+		return object, true
 	}
-	return Object{}, false
+	return seen.HelmReleases.Find(is)
 }
 
 // explain adds to a failed result the first workload of the object that is not rolled out, with the evidence that a gate would show.

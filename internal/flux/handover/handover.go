@@ -105,12 +105,7 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 
 // find returns the object of that name.
 func find(objects health.Seen[Object], namespace, name string) (Object, bool) {
-	for _, object := range objects.Items {
-		if object.Namespace == namespace && object.Name == name {
-			return object, true
-		}
-	}
-	return Object{}, false
+	return objects.Find(func(o Object) bool { return o.Namespace == namespace && o.Name == name })
 }
 
 // judgeOne judges the object of that name. It fails if there is none.

@@ -76,15 +76,14 @@ func judge(seen *Cluster, objects health.Seen[Object], of Object) []health.Resul
 	if result, missing := objects.Unread(subject, "it"); missing {
 		return []health.Result{result}
 	}
-	for _, object := range objects.Items {
-		if object.Namespace == of.Namespace && object.Name == of.Name {
-			if object.Ready == "False" && !seen.Warnings.Synced && seen.Warnings.Err == nil {
-				return []health.Result{health.NotSeen(subject, "the events about it")}
-			}
-			return []health.Result{object.result(seen.warning(object))}
-		}
+	object, exists := objects.Find(func(o Object) bool { return o.Namespace == of.Namespace && o.Name == of.Name })
+	switch {
+	case !exists:
+		return []health.Result{health.Fail(subject, "does not exist").WithCommand(of.command("get"))}
+	case object.Ready == "False" && !seen.Warnings.Synced && seen.Warnings.Err == nil:
+		return []health.Result{health.NotSeen(subject, "the events about it")}
 	}
-	return []health.Result{health.Fail(subject, "does not exist").WithCommand(of.command("get"))}
+	return []health.Result{object.result(seen.warning(object))}
 }
 
 // Synced judges an ExternalSecret, whatever its store. Of seen, it needs Secrets and Warnings.

@@ -84,12 +84,7 @@ func notRegistered(want Machine, seen *Cluster) health.Result {
 
 // node finds a Node object by name.
 func (seen *Cluster) node(name string) (Node, bool) {
-	for _, node := range seen.Nodes.Items {
-		if node.Name == name {
-			return node, true
-		}
-	}
-	return Node{}, false
+	return seen.Nodes.Find(func(n Node) bool { return n.Name == name })
 }
 
 // misnamed returns the other name under which a machine is registered; "" if there is none. Of two Node objects with its address, the one
@@ -97,13 +92,11 @@ func (seen *Cluster) node(name string) (Node, bool) {
 // another machine's.
 func (seen *Cluster) misnamed(want Machine) string {
 	right, _ := seen.node(want.Name)
-	for _, node := range seen.Nodes.Items {
-		if node.Name != want.Name && node.hasAddress(want) && node.Ready != "Unknown" &&
-			(right.Name == "" || node.Reported.After(right.Reported)) {
-			return node.Name
-		}
-	}
-	return ""
+	other, _ := seen.Nodes.Find(func(n Node) bool {
+		return n.Name != want.Name && n.hasAddress(want) && n.Ready != "Unknown" &&
+			(right.Name == "" || n.Reported.After(right.Reported))
+	})
+	return other.Name
 }
 
 // taints returns the node's taints as a line of evidence; none without taints.

@@ -13,15 +13,14 @@ var serviceRanges = check{
 		if results := unread(seen, "", "the ServiceCIDRs", seen.Services); results != nil {
 			return results
 		}
-		for _, service := range seen.Services.Items {
-			if service.Name != "kubernetes" {
-				continue // a range that somebody added to the cluster's own
-			}
-			if problems := rangesDiffer("services", service.CIDRs, spec.Network.ServiceCIDRs); len(problems) > 0 {
-				return []health.Result{health.Fail("", "gives "+problems[0]).ForGood()}
-			}
-			return []health.Result{health.Pass("")}
+		// Others are ranges that somebody added to the cluster's own.
+		service, exists := seen.Services.Find(func(r Ranges) bool { return r.Name == "kubernetes" })
+		if !exists {
+			return []health.Result{health.Fail("", "there is no ServiceCIDR kubernetes yet")}
 		}
-		return []health.Result{health.Fail("", "there is no ServiceCIDR kubernetes yet")}
+		if problems := rangesDiffer("services", service.CIDRs, spec.Network.ServiceCIDRs); len(problems) > 0 {
+			return []health.Result{health.Fail("", "gives "+problems[0]).ForGood()}
+		}
+		return []health.Result{health.Pass("")}
 	}),
 }

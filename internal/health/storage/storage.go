@@ -133,11 +133,7 @@ func (seen *Cluster) May(spec *Spec, name string) (Class, bool) {
 func classSubject(name string) string { return "StorageClass " + name }
 
 func (seen *Cluster) class(name string) (Class, bool) {
-	i := slices.IndexFunc(seen.Classes.Items, func(c Class) bool { return c.Name == name })
-	if i < 0 {
-		return Class{}, false
-	}
-	return seen.Classes.Items[i], true
+	return seen.Classes.Find(func(c Class) bool { return c.Name == name })
 }
 
 // drivers returns the declared drivers and those of the declared classes that exist, each once.
@@ -169,15 +165,15 @@ func (seen *Cluster) registered(spec *Spec, driver string) []health.Result {
 	var results []health.Result
 	for _, name := range spec.Nodes {
 		subject := name + ": driver " + driver
-		i := slices.IndexFunc(seen.Nodes.Items, func(n Node) bool { return n.Name == name })
+		node, exists := seen.Nodes.Find(func(n Node) bool { return n.Name == name })
 		switch {
-		case i < 0:
+		case !exists:
 			results = append(results, health.Fail(subject, "there is no CSINode: no driver was ever registered on the node"))
-		case has(seen.Nodes.Items[i]):
+		case has(node):
 			results = append(results, health.Pass(subject))
 		default:
 			results = append(results, health.Fail(subject, "is not registered"+
-				others(seen.Nodes.Items[i].Drivers, func(driver string) string { return driver })))
+				others(node.Drivers, func(driver string) string { return driver })))
 		}
 	}
 	return results
