@@ -366,11 +366,11 @@ func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) tur
 	return change
 }
 
-// How long a node tries a configuration. In this time the cluster must be healthy with it, also if an API server restarts for it: the real
-// one has needed 100 s on a slow machine.
+// How long a node tries a configuration. In this time the cluster must be healthy with it, also if an API server restarts for it: without
+// one, controller manager and scheduler end, and the kubelet starts them again after up to 5 minutes.
 const (
 	tryFor     = time.Minute
-	tryPodsFor = 5 * time.Minute
+	tryPodsFor = 10 * time.Minute
 )
 
 // tries extends a change by a trial, because nobody may reach the node after it. The node tries the configuration: if nobody reaches the
