@@ -7,6 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 )
@@ -25,8 +26,10 @@ type TalosCluster struct {
 	installer pulumi.StringOutput
 	secrets   machine.MachineSecretsOutput // the first
 	nodes     []node
+	later     []node            // workers that join after the gate and are made already, because they are replaced
 	others    []pulumi.Resource // to wait for, besides the nodes' configurations
 	joins     *joins            // how workers join; nil once they have
+	complete  bool              // all nodes are there, and their turns are remembered
 }
 
 // NewTalosCluster has machines made that boot Talos's image, configures them and bootstraps etcd on the first control plane.
@@ -124,20 +127,42 @@ func (c *TalosCluster) build(ctx *pulumi.Context, r *registrar) error {
 	if err != nil {
 		return err
 	}
-	machinery := machinery{r, maker, placed, removal}
-	made, err := machinery.make(ctx, r.FirstMachines(), nil)
-	if err != nil {
-		return err
+	c.joins = &joins{
+		machinery{r, maker, placed, removal, removal.rejoining(ctx, r.Cluster)},
+		configurer{r, secrets.current(), secrets.client(), schematic, turns, nil},
 	}
-	upgraded, err := r.upgrade(ctx, c.Talosconfig, schematic, made, turns)
-	if err != nil {
-		return err
-	}
-	c.joins = &joins{machinery, configurer{r, secrets.current(), secrets.client(), schematic, turns, upgraded}}
-	if _, err := c.add(ctx, c.joins.configurer, made); err != nil {
+	if err := c.addFirst(ctx, c.joins); err != nil {
 		return err
 	}
 	return c.start(ctx, r, secrets)
+}
+
+// addFirst adds the nodes that are created before the readiness gate. Those that are replaced join again before any other is changed, and
+// before the upgrade.
+func (c *TalosCluster) addFirst(ctx *pulumi.Context, joins *joins) error {
+	machinery, configurer := joins.machinery, &joins.configurer
+	again, err := machinery.make(ctx, machinery.again, nil)
+	if err != nil {
+		return err
+	}
+	back, err := c.add(ctx, *configurer, again)
+	if err != nil {
+		return err
+	}
+	made, err := machinery.make(ctx, machinery.others(machinery.FirstMachines()), back)
+	if err != nil {
+		return err
+	}
+	configurer.upgraded, err = machinery.upgrade(ctx, c.Talosconfig, configurer.schematic, slices.Concat(again, made), configurer.turns)
+	if err != nil {
+		return err
+	}
+	if _, err := c.add(ctx, *configurer, made); err != nil || c.complete {
+		return err
+	}
+	first := len(machinery.FirstMachines()) // control planes, which are declared before the workers
+	c.nodes, c.later = c.nodes[:first:first], c.nodes[first:]
+	return nil
 }
 
 // add configures machines, and remembers the turns of all nodes after the last ones. It returns the resources to wait for.
@@ -146,17 +171,27 @@ func (c *TalosCluster) add(ctx *pulumi.Context, configurer configurer, made []ma
 	if err != nil {
 		return nil, err
 	}
-	c.nodes = append(c.nodes, nodes...)
+	c.nodes = inOrder(append(c.nodes, nodes...), configurer.Machines())
 	leaves := appliesOf(nodes)
-	if len(nodes) == 0 || len(c.nodes) < len(configurer.Machines()) {
+	if c.complete || len(c.nodes) < len(configurer.Machines()) {
 		return leaves, nil
 	}
-	remembered, err := configurer.turns.remember(ctx, c.nodes, leaves)
+	c.complete = true
+	remembered, err := configurer.turns.remember(ctx, c.nodes, appliesOf(c.nodes))
 	if err != nil {
 		return nil, err
 	}
 	c.others = append(c.others, remembered)
 	return append(leaves, remembered), nil
+}
+
+// inOrder returns nodes in the order in which they are declared: the bootstrap would run again for another one.
+func inOrder(nodes []node, declared []cluster.Machine) []node {
+	place := func(of node) int {
+		return slices.IndexFunc(declared, func(machine cluster.Machine) bool { return machine.Name == of.Node.Name })
+	}
+	slices.SortFunc(nodes, func(a, b node) int { return place(a) - place(b) })
+	return nodes
 }
 
 // start bootstraps etcd, and fetches the kubeconfig.

@@ -22,7 +22,7 @@ type configurer struct {
 	client    machine.ClientConfigurationOutput // credentials of Talos's API
 	schematic pulumi.StringOutput               // id of the image that Talos is installed from
 	turns     *turns                            // of the nodes that this run changes
-	upgraded  pulumi.Resource                   // brings the nodes to the declared versions; every configuration waits for it
+	upgraded  pulumi.Resource                   // brings the nodes to the declared versions; nil for nodes that join again before
 }
 
 // node is a machine with its configuration.
@@ -174,6 +174,9 @@ func (c configurer) apply(
 	ctx *pulumi.Context, of machines.Machine, configuration pulumi.StringOutput, after []pulumi.Resource,
 ) (*machine.ConfigurationApply, error) {
 	name, address := c.NameOf(of.Node.Name, "apply"), pulumi.String(of.Node.Address.String())
+	if c.upgraded != nil {
+		after = append(slices.Clone(after), c.upgraded)
+	}
 	changes, err := c.applyHooks(ctx, name, of)
 	if err != nil {
 		return nil, err
@@ -185,14 +188,14 @@ func (c configurer) apply(
 		Node:                      address,
 		MachineConfigurationInput: configuration,
 	}, c.Child(c.args.TalosProvider,
-		pulumi.DependsOn(slices.Concat([]pulumi.Resource{of.Resource, c.upgraded}, after, c.args.DependsOn)),
+		pulumi.DependsOn(slices.Concat([]pulumi.Resource{of.Resource}, after, c.args.DependsOn)),
 		replacedWith(ctx, of),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
 		changes))
 }
 
 // applyHooks returns the option with which a configuration is first applied once the machine answers, and later in the node's turn; with
-// which it stays as it is, if the node is left out.
+// which it stays as it is, if the node is left out. With it, the first configuration of a node that joins again ends once the node is back.
 func (c configurer) applyHooks(ctx *pulumi.Context, name string, of machines.Machine) (pulumi.ResourceOption, error) {
 	if c.Lifecycle.Skip.Has(of.Node.Name) {
 		return c.StaysAsIs(ctx, name, of.Node, "*")
@@ -206,7 +209,10 @@ func (c configurer) applyHooks(ctx *pulumi.Context, name string, of machines.Mac
 		return nil, err
 	}
 	turn.BeforeCreate = []*pulumi.ResourceHook{first}
-	return pulumi.ResourceHooks(turn), nil
+	if c.upgraded == nil {
+		turn.AfterCreate, err = c.turns.rejoinHooks(ctx, name, of.Node)
+	}
+	return pulumi.ResourceHooks(turn), err
 }
 
 // replacedWith replaces a resource when its machine was replaced, or was lost and is created again. The engine

@@ -2,8 +2,10 @@ package talos
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
@@ -15,8 +17,9 @@ type machinery struct {
 	*registrar
 
 	maker   machines.Maker
-	placed  pulumi.Resource // refuses moves of machines
-	removal *removal        // knows which machines are replaced
+	placed  pulumi.Resource   // refuses moves of machines
+	removal *removal          // knows which machines are replaced
+	again   []cluster.Machine // those that are replaced, and join again before all others are changed
 }
 
 // make shows the configurations of machines and has the machines made in parallel, after the resources in after. It returns them in the
@@ -36,6 +39,13 @@ func (m machinery) make(ctx *pulumi.Context, declared []cluster.Machine, after [
 	return made, nil
 }
 
+// others returns those of the machines that do not join again.
+func (m machinery) others(of []cluster.Machine) []cluster.Machine {
+	return xslices.Filter(of, func(machine cluster.Machine) bool {
+		return !slices.ContainsFunc(m.again, func(again cluster.Machine) bool { return again.Name == machine.Name })
+	})
+}
+
 // joins makes the nodes that join later as the first ones were made.
 type joins struct {
 	machinery  machinery
@@ -51,10 +61,11 @@ func (c *TalosCluster) Join(ctx *pulumi.Context, after []pulumi.Resource) ([]pul
 		return nil, errors.New("join: the workers of this cluster have joined already, or NewTalosCluster did not create it; call it once")
 	}
 	c.joins = nil
-	made, err := joins.machinery.make(ctx, joins.machinery.JoiningMachines(), after)
+	made, err := joins.machinery.make(ctx, joins.machinery.others(joins.machinery.JoiningMachines()), after)
 	if err != nil {
 		return nil, component.Failed(typeTalosCluster, joins.machinery.Name, err)
 	}
+	c.nodes = append(c.nodes, c.later...)
 	joined, err := c.add(ctx, joins.configurer, made)
 	if err != nil {
 		return nil, component.Failed(typeTalosCluster, joins.machinery.Name, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
+	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
@@ -120,4 +121,13 @@ func (r *removal) isReplaced(ctx *pulumi.Context, node cluster.Machine) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Contains(r.replaced, node.Name)
+}
+
+// rejoining returns the machines that this run replaces, and which therefore join again before any other node is changed: until then the
+// cluster lacks them. Nothing joins a lost cluster before it is restored.
+func (r *removal) rejoining(ctx *pulumi.Context, declared *cluster.Cluster) []cluster.Machine {
+	if declared.Lifecycle.Snapshots.RecoverFrom != "" {
+		return nil
+	}
+	return xslices.Filter(declared.Machines(), func(node cluster.Machine) bool { return r.isReplaced(ctx, node) })
 }

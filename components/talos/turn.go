@@ -444,6 +444,18 @@ func (t *turns) effect(ctx context.Context, on access, node turn.Node, text stri
 	return effect, part, problem
 }
 
+// rejoinHooks returns the hook that waits, after the first configuration of a replaced machine, until its node is back.
+func (t *turns) rejoinHooks(ctx *pulumi.Context, name string, node cluster.Machine) ([]*pulumi.ResourceHook, error) {
+	background, joins := ctx.Context(), turn.NodesOf([]cluster.Machine{node})[0]
+	hook, err := ctx.RegisterResourceHook(name+"-joined", func(*pulumi.ResourceHookArgs) error {
+		if err := t.connect(background); err != nil {
+			return fmt.Errorf("%s: %w", joins.Name, err)
+		}
+		return t.engine.AwaitJoined(background, joins)
+	}, nil)
+	return []*pulumi.ResourceHook{hook}, err
+}
+
 // remember registers a resource that stores a checksum of each node's VM and configuration, after the resources in after. It is updated
 // after all nodes were changed. Its hook uncordons nodes that are still cordoned, and fails while a node is not back: after a failed or
 // interrupted run, the next run gets here again, because the state still has the old checksums.

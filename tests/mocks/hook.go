@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // Hook is a resource hook that the program registered. Registration.BeforeCreate names the hooks of a resource.
@@ -41,9 +43,18 @@ func (p *engineMonitor) registerHook(hook Hook) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
 
-// before runs the hooks that are bound to the resource's creation. An error of a hook prevents the creation.
+// before runs the hooks that are bound to the resource's creation, or to the update of one that exists. An error of a hook prevents it.
 func (m monitor) before(ctx context.Context, in *pulumirpc.RegisterResourceRequest, urn string) error {
-	for _, name := range in.GetHooks().GetBeforeCreate() {
+	names := in.GetHooks().GetBeforeCreate()
+	former, exists := m.Former[in.GetName()]
+	if exists {
+		names = in.GetHooks().GetBeforeUpdate()
+	}
+	outputs, err := plugin.MarshalProperties(former, marshalling)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
 		hook, found := m.hook(name)
 		if !found {
 			return fmt.Errorf("hook %q was not registered", name)
@@ -51,7 +62,7 @@ func (m monitor) before(ctx context.Context, in *pulumirpc.RegisterResourceReque
 		if !m.RunHooks || m.DryRun && !hook.OnDryRun {
 			continue
 		}
-		if err := hook.call(ctx, in, urn); err != nil {
+		if err := hook.call(ctx, in, urn, outputs); err != nil {
 			return fmt.Errorf("before hook %q failed: %w", name, err)
 		}
 	}
@@ -68,14 +79,14 @@ func (m monitor) hook(name string) (Hook, bool) {
 }
 
 // call sends a request to the program, which serves its hooks on the loopback.
-func (h Hook) call(ctx context.Context, in *pulumirpc.RegisterResourceRequest, urn string) error {
+func (h Hook) call(ctx context.Context, in *pulumirpc.RegisterResourceRequest, urn string, former *structpb.Struct) error {
 	conn, err := grpc.NewClient(h.callback.GetTarget(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the reply is read by then
 	request, err := proto.Marshal(&pulumirpc.ResourceHookRequest{
-		Urn: urn, Name: in.GetName(), Type: in.GetType(), NewInputs: in.GetObject(),
+		Urn: urn, Name: in.GetName(), Type: in.GetType(), NewInputs: in.GetObject(), OldOutputs: former,
 	})
 	if err != nil {
 		return err

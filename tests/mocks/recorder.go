@@ -2,8 +2,8 @@
 // and edges.
 //
 // It replaces the engine and the providers, at the level of pulumi.WithMocks. It does not model duplicate names, provider-side
-// validation and defaults, hooks other than those before a creation, diffs, and the values of stack outputs and of a component's
-// outputs.
+// validation and defaults, hooks other than those before a creation or an update, diffs, and the values of stack outputs and of a
+// component's outputs.
 package mocks
 
 import (
@@ -38,6 +38,10 @@ type Recorder struct {
 	// RunHooks makes the recorder call the hooks that are bound to a resource's creation like the engine: right before the creation,
 	// and in a dry run only hooks with OnDryRun. Default false: hooks are only recorded, because they send requests.
 	RunHooks bool
+
+	// Former has the outputs of resources that exist already, by their names: the hooks before their update are called, in the place of those
+	// before their creation.
+	Former map[string]resource.PropertyMap
 
 	mu        sync.Mutex
 	hooks     []Hook

@@ -174,6 +174,27 @@ func TestRecorder_AFailedHookPreventsTheCreation(t *testing.T) {
 	assert.Empty(t, rec.Names())
 }
 
+func TestRecorder_RunsTheHooksBeforeAnUpdateOfAResourceThatExists(t *testing.T) {
+	var former []string
+	rec := &mocks.Recorder{RunHooks: true, Former: map[string]resource.PropertyMap{"thing": {"text": resource.NewProperty("before")}}}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		before, err := ctx.RegisterResourceHook("hook", func(args *pulumi.ResourceHookArgs) error {
+			former = append(former, args.OldOutputs["text"].StringValue())
+			return nil
+		}, nil)
+		if err != nil {
+			return err
+		}
+		hooks := &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{before}}
+		if _, err = newThing(ctx, "new", pulumi.Map{}, pulumi.ResourceHooks(hooks)); err != nil {
+			return err
+		}
+		_, err = newThing(ctx, "thing", pulumi.Map{}, pulumi.ResourceHooks(hooks))
+		return err
+	}))
+	assert.Equal(t, []string{"before"}, former)
+}
+
 // hooked returns a program with one resource and a hook before its creation.
 func hooked(onDryRun bool, hook pulumi.ResourceHookFunction) pulumi.RunFunc {
 	return func(ctx *pulumi.Context) error {

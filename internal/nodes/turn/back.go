@@ -35,6 +35,30 @@ func (e *Engine) awaitBack(ctx context.Context, c Change, boot string) error {
 	return nil
 }
 
+// AwaitJoined waits until a node with another machine is a part of the cluster again: its Talos services are healthy, it has a Node object,
+// and a control plane is a voting member of etcd. It need not be Ready, because what it lacks may come later in the run.
+func (e *Engine) AwaitJoined(ctx context.Context, node Node) error {
+	err := e.Until(ctx, e.ReturnTimeout.Duration, StableFor, node.Name+"'s return", func(ctx context.Context) (string, error) {
+		if waiting, err := e.missing(ctx, Change{Node: node, Unready: true}, ""); waiting != "" || err != nil {
+			return waiting, err
+		}
+		nodes, err := e.Cluster.Nodes(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		if _, exists := nodes[node.Name]; !exists {
+			return "it has no Node object", nil
+		}
+		return "", nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s has not joined again: %w; no other node is changed. Fix it, and run up again%s", node.Name, err,
+			e.Quote(ctx, node))
+	}
+	e.Say("%s: has joined again", node.Name)
+	return nil
+}
+
 // Quote returns what the components of a node that are not well have written last, below each other; "" if nothing. It asks although ctx
 // may have ended.
 func (e *Engine) Quote(ctx context.Context, node Node) string {

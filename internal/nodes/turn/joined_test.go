@@ -1,0 +1,65 @@
+package turn
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// replaced is a fake of which nodes have left: their new machines have no configuration yet.
+func replaced(f *fake, nodes []Node, names ...string) []Node {
+	nodes = slices.Clone(nodes)
+	for _, name := range names {
+		f.down[name] = errors.New("certificate required")
+		delete(f.nodes, name)
+		f.members = slices.DeleteFunc(f.members, func(m talosapi.Member) bool { return m.Name == name })
+		nodes[slices.IndexFunc(nodes, func(n Node) bool { return n.Name == name })].Generation = 2
+	}
+	return nodes
+}
+
+func TestAwaitJoined_EndsOnceTheNodeIsAPartOfTheClusterAgain(t *testing.T) {
+	for name, member := range map[string]bool{"cp-2": true, "worker-1": false} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(2)
+			nodes = replaced(f, nodes, name)
+			e, start := f.engine(t, nodes), time.Now()
+			time.AfterFunc(time.Minute, func() { f.with(func() { delete(f.down, name) }) })
+			time.AfterFunc(2*time.Minute, func() { f.with(func() { f.nodes[name] = KubeNode{} }) })
+			time.AfterFunc(3*time.Minute, func() {
+				f.with(func() {
+					if member {
+						f.members = append(f.members, talosapi.Member{ID: 9, Name: name})
+					}
+				})
+			})
+			require.NoError(t, e.AwaitJoined(t.Context(), named(nodes, name)), "it need not be Ready")
+			want := 2 * time.Minute
+			if member {
+				want = 3 * time.Minute
+			}
+			assert.InDelta(t, want.Seconds(), time.Since(start).Seconds(), 15, name)
+			assert.Empty(t, f.log)
+		})
+	}
+}
+
+func TestAwaitJoined_SaysWhatIsMissingAfterTheDeclaredTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		nodes = replaced(f, nodes, "cp-2")
+		e, start := f.engine(t, nodes), time.Now()
+		e.ReturnTimeout.Duration = 7 * time.Minute
+		require.ErrorContains(t, e.AwaitJoined(t.Context(), named(nodes, "cp-2")),
+			"cp-2 has not joined again: cp-2's return: gave up after 7m0s (last: its Talos API does not answer: certificate required); "+
+				"no other node is changed")
+		assert.InDelta(t, 7, time.Since(start).Minutes(), 1)
+	})
+}
