@@ -63,6 +63,9 @@ func retireSpec(declared *cluster.Cluster) retire.Spec {
 	for i, machine := range declared.Machines() {
 		node := &spec.Nodes[i]
 		node.Generation, node.VM, node.DiskEncryption = machine.Generation, machine.VMID, machine.DiskEncryption
+		if machine.Generation > 1 {
+			spec.Kubernetes = declared.Kubernetes.Version
+		}
 	}
 	return spec
 }

@@ -63,6 +63,13 @@ func TestRetireSpec_HasTheDeclaredLimits(t *testing.T) {
 	assert.Equal(t, 45*time.Minute, spec.ReturnTimeout.Duration)
 }
 
+func TestRetireSpec_HasTheVersionThatReplacedNodesJoinWith(t *testing.T) {
+	declared := arguments(t).Cluster
+	assert.Empty(t, retireSpec(declared).Kubernetes, "no node was ever replaced, and the step does not run again for an upgrade")
+	replaced := arguments(t, func(c *cluster.Cluster) { c.NodePools[1].Nodes[0].Generation = 2 }).Cluster
+	assert.Equal(t, declared.Kubernetes.Version, retireSpec(replaced).Kubernetes)
+}
+
 func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {
 	all := retireSpec(arguments(t).Cluster).Nodes
 	outputs := func(nodes []turn.Node) *pulumi.ResourceHookArgs {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -39,6 +41,7 @@ type remover interface {
 	snapshot.Source
 	Answers(ctx context.Context, node turn.Node) bool            // whether the machine's Talos API takes connections
 	HoldsEtcd(ctx context.Context, node turn.Node) (bool, error) // whether the machine has data of etcd
+	Version(ctx context.Context, node turn.Node) (string, error) // of the API server of a control plane, if it is ready
 }
 
 func run(ctx context.Context, spec Spec, former Record, progress io.Writer, connect dial) (Report, error) {
@@ -83,6 +86,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 			"lost, or declare the nodes that leave again", err)
 	}
 	if _, err := NewPlan(former, &spec, false); err != nil {
+		return report, fmt.Errorf("nothing was changed: %w", err)
+	}
+	if err := refuseNewer(ctx, on, plan, spec.Kubernetes); err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
 	engine := &turn.Engine{Cluster: on, Declared: spec.Declared, Say: log.Say}
@@ -136,6 +142,30 @@ func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progr
 		log.Say("the cluster does not run, so that its machines may be others: %v", err)
 		return nil
 	}
+}
+
+// refuseNewer refuses to replace nodes that would join with a later minor release of Kubernetes than every API server has: they join before
+// the upgrade, and no kubelet may be newer than an API server. Once one API server has the release, no other one can be declared any more.
+func refuseNewer(ctx context.Context, on remover, plan Plan, kubernetes string) error {
+	if len(plan.Replaced) == 0 || kubernetes == "" {
+		return nil
+	}
+	older := ""
+	for _, node := range turn.ControlPlanes(plan.Stay) {
+		version, err := on.Version(ctx, node)
+		switch {
+		case err != nil: // another one knows
+		case semver.Compare(semver.MajorMinor(version), semver.MajorMinor(kubernetes)) >= 0:
+			return nil
+		default:
+			older = version
+		}
+	}
+	if older == "" {
+		return nil
+	}
+	return fmt.Errorf("kubernetes.version: is %s, and %s would join with it while the API servers run %s; declare %[3]s until they have "+
+		"joined, and upgrade in the next run", kubernetes, strings.Join(plan.Replaced, ", "), older)
 }
 
 // lossTimeout is how long the control planes of a cluster that is said to be lost are waited for: longer than one of them boots.

@@ -30,7 +30,8 @@ type fake struct {
 	silent  map[string]bool // off, and no address either
 	data    map[string]bool // off, with data of etcd
 	log     []string
-	etcd    []byte // snapshot
+	etcd    []byte            // snapshot
+	servers map[string]string // versions of API servers, by control plane; others do not answer
 }
 
 func newFake(declared []turn.Node) *fake {
@@ -66,6 +67,13 @@ func (f *fake) HoldsEtcd(_ context.Context, node turn.Node) (bool, error) {
 		return false, errors.New("no route")
 	}
 	return f.data[node.Name], nil
+}
+
+func (f *fake) Version(_ context.Context, node turn.Node) (string, error) {
+	if version, ready := f.servers[node.Name]; ready {
+		return version, nil
+	}
+	return "", errors.New("connection refused")
 }
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 func (f *fake) LastLines(context.Context, turn.Node) []string          { return nil }
@@ -393,4 +401,32 @@ func TestRun_AReplacedNodeIsRemovedAndItsNewGenerationRemembered(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, report.Removed)
 	})
+}
+
+func TestRun_ReplacesNoNodeWhoseKubeletWouldBeNewerThanEveryAPIServer(t *testing.T) {
+	for name, one := range map[string]struct {
+		servers  map[string]string
+		declared string
+		refused  bool
+	}{
+		"another minor release":      {servers: map[string]string{"cp-1": "v1.34.2", "cp-2": "v1.34.2"}, declared: "v1.35.8", refused: true},
+		"in the middle of it":        {servers: map[string]string{"cp-1": "v1.35.8", "cp-2": "v1.34.2"}, declared: "v1.35.8"},
+		"a patch release":            {servers: map[string]string{"cp-1": "v1.35.7"}, declared: "v1.35.8"},
+		"no answer":                  {declared: "v1.35.8"},
+		"a machine was not replaced": {servers: map[string]string{"cp-1": "v1.34.2"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			before := nodes("cp-1", "cp-2", "worker-1", "worker-2")
+			f, declared := newFake(before), spec(again(before, 2, "worker-2"))
+			f.servers, declared.Kubernetes = one.servers, one.declared
+			_, err := run(t.Context(), declared, NewRecord(before), io.Discard, f.connect)
+			if !one.refused {
+				require.NoError(t, err, name)
+				return
+			}
+			require.EqualError(t, err, "nothing was changed: kubernetes.version: is v1.35.8, and worker-2 would join with it while the API servers "+
+				"run v1.34.2; declare v1.34.2 until they have joined, and upgrade in the next run", name)
+			assert.Empty(t, f.log, name)
+		})
+	}
 }

@@ -17,6 +17,9 @@ type Spec struct {
 
 	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before a control plane is removed or added
 
+	// Kubernetes is the version that replaced nodes join with; "" if none was ever replaced.
+	Kubernetes string `json:"kubernetes,omitempty"`
+
 	// Recovers means that the cluster is made anew, from a snapshot or empty, if no control plane runs etcd. Then nothing has to be
 	// removed from it.
 	Recovers bool `json:"recovers,omitempty"`
