@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
+	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -83,5 +84,14 @@ func TestRejoin_NothingJoinsALostClusterBeforeItIsRestored(t *testing.T) {
 	for _, apply := range r.OfType(typeApply) {
 		assert.True(t, r.After(apply, upgrade), apply.Name)
 		assert.Empty(t, apply.RPC.GetHooks().GetAfterCreate(), apply.Name)
+	}
+}
+
+// A later run must still miss a node that has not joined again. Without such a node, nothing runs again.
+func TestRejoin_WhoGivesTurnsKnowsWhichMachinesWereReplaced(t *testing.T) {
+	var spec upgrade.Spec
+	read(t, up(t, func(c *cluster.Cluster) { workers(c).Nodes[0].Generation = 3 }), "infra-upgrade", &spec)
+	for _, node := range spec.Nodes {
+		assert.Equal(t, map[string]int{"infra-worker-1": 3}[node.Name], node.Generation, node.Name)
 	}
 }

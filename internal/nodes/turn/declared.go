@@ -14,9 +14,16 @@ type Declared struct {
 	cluster.TurnChecks // optional
 }
 
-// DeclaredOf returns what a cluster declares for turns of its machines, or of some of them. It has no talosconfig.
+// DeclaredOf returns what a cluster declares for turns of its machines, or of some of them. It has no talosconfig. Only machines that were
+// replaced have their generation: nothing runs again for a cluster without any.
 func DeclaredOf(c *cluster.Cluster, machines []cluster.Machine) Declared {
-	return Declared{Target: TargetOf(c, machines), TurnLimits: c.Lifecycle.TurnLimits, TurnChecks: c.TurnChecks()}
+	declared := Declared{Target: TargetOf(c, machines), TurnLimits: c.Lifecycle.TurnLimits, TurnChecks: c.TurnChecks()}
+	for i, machine := range machines {
+		if machine.Generation > 1 {
+			declared.Nodes[i].Generation = machine.Generation
+		}
+	}
+	return declared
 }
 
 // Validate returns every problem. Its errors hold nothing of the talosconfig.

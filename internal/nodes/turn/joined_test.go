@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
@@ -62,4 +63,25 @@ func TestAwaitJoined_SaysWhatIsMissingAfterTheDeclaredTime(t *testing.T) {
 				"no other node is changed")
 		assert.InDelta(t, 7, time.Since(start).Minutes(), 1)
 	})
+}
+
+func TestBegin_AReplacedWorkerIsOutOfServiceUntilItHasJoinedAgain(t *testing.T) {
+	for most, waits := range map[cluster.Share]bool{"1": true, "2": false} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, 3, most)
+			q.engine.Nodes = replaced(q.fake, q.nodes, "worker-3")
+			q.ask(t, "worker-1", "worker-2")
+			want := []string{"worker-1"}
+			if waits {
+				want = nil
+			}
+			assert.Equal(t, want, q.began(time.Minute), most)
+			q.with(func() { q.fake.nodes["worker-3"] = KubeNode{Ready: true} })
+			for _, next := range []string{"worker-1", "worker-2"} {
+				assert.Equal(t, []string{next}, q.began(time.Minute), most)
+				q.end(t, next)
+			}
+			assert.Empty(t, q.errs, most)
+		})
+	}
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
+// unjoined follows the name of a node with another machine that is no part of the cluster yet. Unlike a node that was only declared, the
+// cluster has had it, and lacks it.
+const unjoined = " was replaced and has not joined again; if it waits for its configuration, raise its generation once more"
+
 // boot returns the id of a node's boot; "" if its Talos API does not answer.
 func (e *Engine) boot(ctx context.Context, node Node) string {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -179,6 +183,8 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 		switch at, exists := nodes[other.Name]; {
 		case e.inTurn(other):
 			out = append(out, other.Name+" is in its turn")
+		case !exists && other.Generation > 1:
+			out = append(out, other.Name+unjoined)
 		case !exists: // it has not joined yet
 		case at.Unschedulable && at.Ours:
 			if problem := e.left(ctx, other); problem != "" {
