@@ -85,3 +85,25 @@ func TestBegin_AReplacedWorkerIsOutOfServiceUntilItHasJoinedAgain(t *testing.T) 
 		})
 	}
 }
+
+func TestBegin_NoControlPlaneChangesUntilAReplacedOneHasJoinedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := ofFive()
+		nodes = replaced(f, nodes, "cp-5")
+		e := f.engine(t, nodes)
+		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "cp-1")),
+			"cp-5 was replaced and has not joined again; if it waits for its configuration, raise its generation once more")
+		assert.Empty(t, f.log, "four members would be a quorum, and a fifth one is about to join")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := ofFive()
+		nodes = replaced(f, nodes, "cp-5")
+		time.AfterFunc(time.Minute, func() {
+			f.with(func() {
+				delete(f.down, "cp-5")
+				f.members, f.nodes["cp-5"] = append(f.members, talosapi.Member{ID: 9, Name: "cp-5"}), KubeNode{Ready: true, Boot: "1"}
+			})
+		})
+		require.NoError(t, f.engine(t, nodes).Take(t.Context(), f.change(nodes, "cp-1")))
+	})
+}

@@ -47,7 +47,11 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 	var reasons, healthy, absent []string
 	for i, other := range others {
 		at, exists := nodes[other.Name]
-		if !exists && unlisted == nil && !isMember(members, other) {
+		switch joined := exists || unlisted != nil || isMember(members, other); {
+		case !joined && other.Generation > 1:
+			reasons = append(reasons, other.Name+unjoined)
+			continue
+		case !joined:
 			absent = append(absent, other.Name) // it was declared, and has not joined yet
 			continue
 		}
