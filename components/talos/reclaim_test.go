@@ -116,5 +116,5 @@ func TestTalosCluster_ExistsTwiceInOneProgramWithItsHooks(t *testing.T) {
 		return err
 	})))
 	assert.Len(t, leftovers(r), 2*len(allMachines(t)))
-	assert.Len(t, r.Hooks(), 2*(12*len(allMachines(t))+4+4), "their names are unique")
+	assert.Len(t, r.Hooks(), 2*(12*len(allMachines(t))+5+4), "their names are unique")
 }

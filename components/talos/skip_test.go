@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,6 +86,29 @@ func TestSkip_ANodeThatIsBackIsReleasedAndChanged(t *testing.T) {
 	for _, node := range allMachines(t) {
 		path := "input." + node.Name
 		assert.Equal(t, node.Name == "infra-worker-1", was.Input(path) != is.Input(path), "%s: its hook runs for a change", path)
+	}
+}
+
+func TestSkip_APreviewSaysWhatHappensToANodeThatIsNotLeftOutAnyMore(t *testing.T) {
+	args := arguments(t, skip("infra-cp-1"))
+	turns := &turns{Owner: machines.Owner{Cluster: args.Cluster}}
+	former := func(sums map[string]any) *pulumi.ResourceHookArgs {
+		return &pulumi.ResourceHookArgs{OldInputs: resource.PropertyMap{
+			"input": resource.MakeSecret(resource.NewProperty(resource.NewPropertyMapFromMap(sums))),
+		}}
+	}
+	assert.Equal(t, "infra-worker-1: not left out any more, so up makes up for what has changed meanwhile, one node after the other: another "+
+		"version of Talos or Kubernetes, the VM and the configuration; a node is drained if it reboots for that, and schedulable once it is "+
+		"healthy", turns.returning(former(map[string]any{"infra-worker-1": leftOut, "infra-cp-1": leftOut, "infra-cp-2": "a sum"})))
+	assert.Empty(t, turns.returning(former(map[string]any{"infra-worker-1": "a sum", "infra-cp-1": leftOut, "gone": leftOut})))
+	assert.Empty(t, turns.returning(&pulumi.ResourceHookArgs{}))
+
+	r := up(t)
+	assert.Equal(t, []string{"infra-turns-returning", "infra-turns"}, r.Resource(t, "infra-turns").RPC.GetHooks().GetBeforeUpdate())
+	for _, hook := range r.Hooks() {
+		if strings.HasPrefix(hook.Name, "infra-turns") {
+			assert.Equal(t, hook.Name == "infra-turns-returning", hook.OnDryRun, hook.Name)
+		}
 	}
 }
 

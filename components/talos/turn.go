@@ -465,14 +465,18 @@ func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resou
 	if err != nil {
 		return nil, err
 	}
+	announce, err := t.announceReturns(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	sums := pulumi.StringMap{}
 	for _, node := range nodes {
 		if t.Lifecycle.Skip.Has(node.Node.Name) { // so that the hook runs once the node is back
-			sums[node.Node.Name] = pulumi.String("left out")
+			sums[node.Node.Name] = pulumi.String(leftOut)
 		} else {
 			sums[node.Node.Name] = node.sum
 		}
 	}
 	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: sums}, pulumi.Parent(t.Component), pulumi.DependsOn(after),
-		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))
+		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{announce, hook}}))
 }

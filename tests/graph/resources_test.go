@@ -176,7 +176,8 @@ func TestResources_CheckForALeftoverBeforeAMachineIsCreated(t *testing.T) {
 		for _, hook := range rec.Hooks() {
 			comparesWithTheState := hook.Name == "cilium-mode" || hook.Name == "talos-hosts" || hook.Name == retireName ||
 				strings.HasSuffix(hook.Name, "-disks") || strings.HasSuffix(hook.Name, "-move") ||
-				strings.HasSuffix(hook.Name, "-reboot") || strings.HasSuffix(hook.Name, "-owner")
+				strings.HasSuffix(hook.Name, "-reboot") || strings.HasSuffix(hook.Name, "-owner") ||
+				strings.HasSuffix(hook.Name, "-returning")
 			assert.Equal(t, comparesWithTheState, hook.OnDryRun,
 				"%s sends requests in a preview, or does not check the state in one", hook.Name)
 		}
