@@ -3,6 +3,7 @@ package talos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -27,6 +28,9 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 		return nil, err
 	}
 	m := &machineUpdate{turns: t, Update: update}
+	t.mu.Lock()
+	t.vms = append(t.vms, m)
+	t.mu.Unlock()
 	start, err := ctx.RegisterResourceHook(t.NameOf(node.Name, "start"), func(*pulumi.ResourceHookArgs) error {
 		return m.start(ctx.Context())
 	}, nil)
@@ -54,10 +58,7 @@ type machineUpdate struct {
 // nodeChange returns the change of the node by an update of the changed inputs, after which these disks are bigger. It returns nil for an
 // update without a turn.
 func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string) nodeChange {
-	power, err := m.Power(ctx)
-	if err != nil {
-		m.say(fmt.Sprintf("%s: it is not known whether an earlier update of its VM is complete: %v", m.Node.Name, err))
-	}
+	power := m.power(ctx)
 	m.off = power.Off
 	switch {
 	case power.Off:
@@ -84,6 +85,53 @@ func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string)
 			},
 		}, true, nil
 	}
+}
+
+// power asks for the power of the machine. What is not known keeps nothing from happening.
+func (m *machineUpdate) power(ctx context.Context) machines.Power {
+	power, err := m.Power(ctx)
+	if err != nil {
+		m.say(fmt.Sprintf("%s: it is not known whether an earlier update of its VM is complete: %v", m.Node.Name, err))
+	}
+	return power
+}
+
+// finishUpdates restarts, each in its node's turn, the VMs with changes that wait until the VM was off. An update that failed half-way has
+// left them: after a refresh, neither Pulumi nor what Proxmox VE says of a VM shows a difference any more. It does nothing without an API
+// server, or after a turn that has failed.
+func (t *turns) finishUpdates(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, lookTimeout)
+	_, unread := t.cluster.Nodes(asking)
+	cancel()
+	if unread != nil || t.engine.Failed() != nil {
+		return nil
+	}
+	var nodes []turn.Node
+	halfWay := map[string]*machineUpdate{}
+	for _, m := range t.vms {
+		power := m.power(ctx)
+		if len(power.Waiting) == 0 {
+			continue
+		}
+		m.say(fmt.Sprintf("%s: an earlier update of its VM is not complete: %s", m.Node.Name, strings.Join(power.Waiting, ", ")))
+		nodes, halfWay[m.Node.Name] = append(nodes, turn.NodesOf([]cluster.Machine{m.Node})...), m
+	}
+	slices.SortStableFunc(nodes, turn.ByRole)
+	return t.engine.InOrder(nodes, func(node turn.Node) error {
+		return t.engine.Take(ctx, turn.Change{Node: node, Drains: true, Reboots: true, Act: halfWay[node.Name].finish})
+	})
+}
+
+// finish restarts the VM for the changes that wait.
+func (m *machineUpdate) finish(ctx context.Context) error {
+	if err := m.Restart(ctx); err != nil {
+		return err
+	}
+	power, err := m.Power(ctx)
+	if err == nil && len(power.Waiting) > 0 {
+		err = fmt.Errorf("changes of its VM still wait after a restart: %s", strings.Join(power.Waiting, ", "))
+	}
+	return err
 }
 
 // complete reboots a node for the rest of an update, unless the provider has rebooted the VM since the given boot: for changes that wait

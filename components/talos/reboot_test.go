@@ -65,6 +65,51 @@ func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWa
 	}
 }
 
+func TestRelease_CompletesAnUpdateOfAVMThatARefreshHasHidden(t *testing.T) {
+	for name, one := range map[string]struct {
+		stays  bool // the changes wait also after a restart
+		silent bool // no API server answers
+		want   []string
+		says   string
+	}{
+		"restarted": {want: []string{"cordon infra-cp-2", "restart infra-cp-2", "uncordon infra-cp-2",
+			"cordon infra-worker-1", "restart infra-worker-1", "uncordon infra-worker-1"}},
+		"in vain": {stays: true, want: []string{"cordon infra-cp-2", "restart infra-cp-2"},
+			says: "infra-cp-2: changes of its VM still wait after a restart: memory\ninfra-cp-2 stays cordoned: it has rebooted"},
+		"without an API server": {silent: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{boots: map[string]int{}}
+			turns := turnsOf(t, on)
+			cluster.SetDefaults(&turns.declared.TurnLimits)
+			waiting := map[string]machines.Power{"infra-worker-1": waits("memory"), "infra-cp-2": waits("memory")}
+			for _, node := range allMachines(t) {
+				turns.vms = append(turns.vms, &machineUpdate{turns: turns, Update: machines.Update{
+					Node: node, Power: func(context.Context) (machines.Power, error) { return waiting[node.Name], nil },
+					Restart: func(context.Context) error {
+						on.did("restart", node.Name)
+						on.with(func() { on.boots[node.Name]++ })
+						if !one.stays {
+							delete(waiting, node.Name)
+						}
+						return nil
+					},
+				}})
+			}
+			if one.silent {
+				on.silent = errors.New("no route")
+			}
+			err := turns.release(t.Context())
+			if one.says == "" {
+				require.NoError(t, err, name)
+			} else {
+				require.ErrorContains(t, err, one.says, name)
+			}
+			assert.Equal(t, one.want, on.log, name)
+		})
+	}
+}
+
 func waits(options ...string) machines.Power { return machines.Power{Waiting: options} }
 
 // What is not known keeps no update from happening, because the update itself says what is wrong.

@@ -60,6 +60,7 @@ type turns struct {
 
 	mu   sync.Mutex
 	open map[string]*turn.Turn // by URN of the resource that is updated
+	vms  []*machineUpdate      // of all nodes that are not left out
 }
 
 // newTurns returns the turns of a cluster. The credentials come from the state, or from the machine secrets that this run has created.
@@ -209,10 +210,13 @@ func (t *turns) close(urn string) *turn.Turn {
 	return open
 }
 
-// release uncordons the nodes that a turn of this or an earlier run has left cordoned, once they are back. Without an API server it does
-// nothing: the gates that follow report the API server.
+// release completes what an earlier run has left half-way at VMs, and uncordons the nodes that a turn of this or an earlier run has left
+// cordoned, once they are back. Without an API server it does nothing: the gates that follow report the API server.
 func (t *turns) release(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	if err := t.finishUpdates(ctx); err != nil {
 		return err
 	}
 	return t.engine.TryRelease(ctx)
