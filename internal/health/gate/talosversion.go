@@ -25,6 +25,8 @@ var talosVersion = check{
 				result = health.NotSeen(node.Name, "the Talos version")
 			case version.Err != nil:
 				result = health.Unreadable(node.Name, "the Talos version", version.Err)
+			case version.Runs != spec.Versions.Talos && !talos.installed():
+				result = health.Fail(node.Name, "runs Talos "+version.Runs+" from its image, and installs "+spec.Versions.Talos)
 			case version.Runs != spec.Versions.Talos:
 				installer := cmp.Or(spec.Versions.Installer, "INSTALLER:"+spec.Versions.Talos)
 				result = health.Fail(node.Name, "runs Talos "+version.Runs+", "+spec.Versions.Talos+" is declared; "+
@@ -34,6 +36,13 @@ var talosVersion = check{
 			return result
 		})
 	}),
+}
+
+// installed tells whether a machine has booted from its disk. Before that, it runs the release of its image, which may be another one, for
+// as long as the installation takes, and Talos has not loaded the kubelet.
+func (n TalosNode) installed() bool {
+	_, loaded := n.Services["kubelet"]
+	return loaded
 }
 
 // withVersions makes a check that compares nothing if no versions are declared.

@@ -44,6 +44,13 @@ var _ = scenario("machine-of-unknown-versions", false, versioned(func(c *Cluster
 	c.Nodes.Items = c.Nodes.Items[:4]
 }))
 
+var _ = scenario("talos-being-installed", false, versioned(func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) {
+		n.Version = &Version{Runs: "v1.12.6"}
+		delete(n.Services, "kubelet")
+	}, "infra-worker-2")
+}))
+
 var _ = scenario("talos-version-unreadable", false, versioned(func(c *Cluster) {
 	onTalos(c, func(n *TalosNode) { n.Version = &Version{Err: &health.Broken{Reason: "Unavailable: no route to host"}} }, "infra-worker-2")
 }))
@@ -58,6 +65,7 @@ var _ = scenario("api-server-of-another-version", false, versioned(func(c *Clust
 func TestGate_DeclaredVersionsRun(t *testing.T) {
 	assert.True(t, health.Hold(Evaluate(versioned(func(*Cluster) {})())))
 	assert.True(t, hopeless(Evaluate(scenarios["talos-not-upgraded"].make())), "nothing upgrades Talos by itself")
+	assert.False(t, hopeless(Evaluate(scenarios["talos-being-installed"].make())), "a worker that joins installs for a minute")
 	assert.False(t, hopeless(Evaluate(scenarios["kubelet-of-another-version"].make())), "Talos starts the new kubelet")
 	spec, seen := versioned(func(c *Cluster) { c.Nodes.Items[3].Kubelet = "v1.30.0" })()
 	spec.Versions = nil
