@@ -110,9 +110,9 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 
 # One machine, and once two, in QEMU without KVM: two cores and 10 GiB of memory; it should run alone.
 .PHONY: real-talos
-real-talos: tools ## The real Talos in QEMU: installed, changed and upgraded, in a lab (about 50 minutes; needs QEMU)
+real-talos: tools ## The real Talos in QEMU: installed, changed and upgraded, in a lab (about 75 minutes; needs QEMU)
 	$(LAB) tools talos-1.12 talos-1.13 talos-1.13-next talos-1.13-broken
-	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRealTalos'
+	$(LAB_TESTS) -tags e2e -timeout 110m -run '^TestRealTalos'
 
 .PHONY: record-talos
 record-talos: tools ## What the real Talos answers, which the lab's must answer, recorded anew (about 15 minutes; needs QEMU)
