@@ -68,11 +68,7 @@ func (a *CRDsArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass CRDsArgs")
 	}
-	problems := []error{a.Lifetime.Validate(), a.Steps.Validate()}
-	if len(a.Sets) == 0 {
-		problems = append(problems, errors.New("sets: are empty; give at least one, or do not apply CRDs"))
-	}
-	return errors.Join(problems...)
+	return errors.Join(a.Lifetime.Validate(), a.Steps.Validate(), crds.ValidateSources(a.sources()))
 }
 
 // sources returns the sources of all sets, in the command's form.

@@ -114,7 +114,11 @@ func TestCRDs_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 		"kubeconfig: is missing":      func(a *core.CRDsArgs) { a.Kubeconfig = nil },
 		"commandProvider: is missing": func(a *core.CRDsArgs) { a.CommandProvider = nil },
 		"deletedWith: is missing":     func(a *core.CRDsArgs) { a.DeletedWith = nil },
-		"sets: are empty":             func(a *core.CRDsArgs) { a.Sets = nil },
+		"sources: are empty":          func(a *core.CRDsArgs) { a.Sets = nil },
+		"sources[0].name: is empty":   func(a *core.CRDsArgs) { a.Sets = []cluster.CRDSet{{Source: &cluster.CRDSource{}}} },
+		"name: is given twice":        func(a *core.CRDsArgs) { a.Sets = append(a.Sets, a.Sets[0]) },
+		"is not 64 hexadecimal digit": func(a *core.CRDsArgs) { a.Sets[0].Source.SHA256 = "abc" },
+		"is not an https URL":         func(a *core.CRDsArgs) { a.Sets[0].Source.URL = "http://example.com/x.yaml" },
 		`CRDs "crds": `:               func(a *core.CRDsArgs) { *a = core.CRDsArgs{} },
 	} {
 		c := &chain{}

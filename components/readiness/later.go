@@ -64,7 +64,7 @@ func public[S any, P health.Declared[S]](args *LaterGateArgs[S]) (string, error)
 		return "", errors.New("args: are missing; pass LaterGateArgs")
 	}
 	problems := []error{args.Steps.Validate(), args.Lifetime.Validate()}
-	if args.Timeout <= 0 {
+	if args.Timeout == 0 { // a negative one is a problem of the spec
 		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
 	}
 	text, err := health.Public(declared[S, P](args, ""))

@@ -23,11 +23,11 @@ func TestMeshGate(t *testing.T) {
 	testLaterGate(t, NewMeshGate, mesh.Spec{
 		Name: "infra", ID: 1, Address: netip.MustParseAddr("10.25.11.100"),
 		Peers: []mesh.Peer{{Name: "apps", ID: 2, Nodes: 5, Address: netip.MustParseAddr("10.25.12.100")}},
-	})
+	}, "peers: is empty", "id: 0 is not a cluster id")
 }
 
 func TestStorageGate(t *testing.T) {
-	testLaterGate(t, NewStorageGate, storage.Spec{Classes: []string{"ceph-block"}, Nodes: []string{"infra-worker-1"}})
+	testLaterGate(t, NewStorageGate, storage.Spec{Classes: []string{"ceph-block"}, Nodes: []string{"infra-worker-1"}}, "classes: is empty")
 }
 
 // newGate is the constructor of a gate with a spec.
@@ -63,8 +63,8 @@ func (n newGate[S]) up(e *engine, spec S, change func(*LaterGateArgs[S])) error 
 	}, pulumi.WithMocks("slipway", "infra", e))
 }
 
-// testLaterGate tests what all later gates have in common.
-func testLaterGate[S any, P health.Declared[S]](t *testing.T, create newGate[S], spec S) {
+// testLaterGate tests what all later gates have in common. problems are those of an empty spec.
+func testLaterGate[S any, P health.Declared[S]](t *testing.T, create newGate[S], spec S, problems ...string) {
 	e := &engine{}
 	require.NoError(t, create.up(e, spec, func(*LaterGateArgs[S]) {}))
 	t.Run("TheSpecIsSecretAndComplete", func(t *testing.T) {
@@ -91,9 +91,9 @@ func testLaterGate[S any, P health.Declared[S]](t *testing.T, create newGate[S],
 	t.Run("NamesEveryProblemBeforeAnythingIsRegistered", func(t *testing.T) {
 		e := &engine{}
 		err := create.up(e, spec, func(args *LaterGateArgs[S]) { *args = LaterGateArgs[S]{} })
-		for _, problem := range []string{
+		for _, problem := range append([]string{
 			"name: is missing", "kubeconfig: is missing", "commandProvider: is missing", "deletedWith: is missing", "timeout: is missing",
-		} {
+		}, problems...) {
 			assert.ErrorContains(t, err, problem)
 		}
 		assert.NotContains(t, e.registered, "gate")

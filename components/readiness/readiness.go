@@ -107,10 +107,11 @@ func (a *ReadinessGateArgs) validate() error {
 	if a.Talosconfig == nil {
 		problems = append(problems, errors.New("talosconfig: is missing; pass TalosCluster's"))
 	}
-	if a.Timeout <= 0 {
+	if a.Timeout == 0 { // a negative one is a problem of the spec
 		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
 	}
-	return errors.Join(problems...)
+	_, err := health.Public(a.declared())
+	return errors.Join(append(problems, err)...)
 }
 
 // declared returns the spec without credentials.

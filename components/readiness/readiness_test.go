@@ -217,10 +217,12 @@ func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
 func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T) {
 	e := &engine{}
 	err := up(t, e, &ReadinessGateArgs{
-		Timeout: -time.Second,
+		Timeout: -time.Second, Nodes: []gate.Machine{{Name: "a", Role: "boss"}},
 	}, noOption)
 	require.Error(t, err)
-	for _, problem := range []string{"name:", "kubeconfig:", "talosconfig:", "timeout:"} {
+	for _, problem := range []string{
+		"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:",
+	} {
 		assert.ErrorContains(t, err, problem)
 	}
 	assert.NotContains(t, e.registered, "gate")

@@ -1,7 +1,6 @@
 package health
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -49,8 +48,12 @@ func (t Target) skipped() []Result {
 
 // Validate returns every problem of the target.
 func (t Target) Validate() error {
+	return errors.Join(t.ValidatePublic(), probe.Required("kubeconfig", t.Kubeconfig, "give the content of a kubeconfig"))
+}
+
+// ValidatePublic returns every problem of the target apart from a missing kubeconfig.
+func (t Target) ValidatePublic() error {
 	return errors.Join(probe.Required("cluster", t.Cluster, "give the cluster's name"),
-		probe.Required("kubeconfig", t.Kubeconfig, "give the content of a kubeconfig"),
 		probe.NotNegative("timeout", t.Timeout), probe.NotNegative("stableFor", t.StableFor))
 }
 
@@ -79,12 +82,13 @@ type Declared[S any] interface {
 	probe.Spec
 	SetTarget(target Target)
 	DropCredentials()
+	ValidatePublic() error
+	ValidateDeclared() error
 }
 
 // Public returns the JSON of a spec without its credentials: the stack's output that the probe's subcommand reads by --spec.
 func Public[S any, P Declared[S]](spec P) (string, error) {
 	public := *spec
 	P(&public).DropCredentials()
-	text, err := json.Marshal(&public)
-	return string(text), err
+	return probe.Public(&public, spec.ValidatePublic(), spec.ValidateDeclared())
 }

@@ -20,4 +20,5 @@ func TestTarget_NamesEveryProblemAtOnce(t *testing.T) {
 	for _, problem := range []string{"cluster: is empty", "kubeconfig: is empty", "timeout: -1ns is negative", "stableFor: -1ns is negative"} {
 		assert.ErrorContains(t, target.Validate(), problem)
 	}
+	assert.NotContains(t, target.ValidatePublic().Error(), "kubeconfig")
 }

@@ -31,8 +31,17 @@ type Spec interface {
 
 // Encode validates a spec and writes the JSON that Read reads. The text is secret.
 func Encode(spec Spec) (string, error) {
-	if err := spec.Validate(); err != nil {
-		return "", err
+	return encode(spec, spec.Validate())
+}
+
+// Public returns the JSON of a spec without credentials, unless it has problems.
+func Public(spec any, problems ...error) (string, error) {
+	return encode(spec, errors.Join(problems...))
+}
+
+func encode(spec any, problems error) (string, error) {
+	if problems != nil {
+		return "", problems
 	}
 	text, err := json.Marshal(spec)
 	return string(text), err

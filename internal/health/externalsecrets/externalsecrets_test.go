@@ -106,7 +106,12 @@ func TestExternalSecrets_AFailureNamesWhatIsRefused(t *testing.T) {
 	healthtest.Cases(t, "reports.txt", reports)
 }
 
-func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
+func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
+	for _, problem := range []string{
+		"cluster: is empty", "kubeconfig: is empty", "store: is empty", "namespace: is empty", "externalSecret: is empty",
+	} {
+		require.ErrorContains(t, new(Spec).Validate(), problem)
+	}
 	text, err := probe.Encode(declared())
 	require.NoError(t, err)
 	read := new(Spec)

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -37,6 +40,13 @@ type Versions struct {
 	Installer  string `json:"installer,omitempty"` // image that `talosctl upgrade` installs this Talos from; "" if it is not known
 }
 
+func (v *Versions) validate() []error {
+	return []error{
+		probe.Required("versions.talos", v.Talos, "give Talos's version, e.g. v1.12.7"),
+		probe.Required("versions.kubernetes", v.Kubernetes, "give Kubernetes's version, e.g. v1.35.8"),
+	}
+}
+
 // OperatorSelector are the labels that Cilium's chart gives the operator's Deployment and its pods.
 const OperatorSelector = "name=cilium-operator"
 
@@ -58,19 +68,10 @@ func (s *Spec) SetDefaults() {
 	}
 }
 
-// Validate returns every problem of what is given by hand, credentials and nodes. The rest is a part of the checked model.
+// Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
-	problems := []error{s.Target.Validate(), probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig")}
-	for i, node := range s.Nodes {
-		problems = append(problems, node.validate(fmt.Sprintf("nodes[%d]", i)))
-	}
-	if len(s.Nodes) == 0 {
-		problems = append(problems, errors.New("nodes: is empty; declare every node of the cluster"))
-	} else if len(s.controlPlanes()) == 0 {
-		problems = append(problems,
-			fmt.Errorf("nodes: none of %d is a control plane; declare at least one with role %s", len(s.Nodes), cluster.ControlPlane))
-	}
-	return errors.Join(problems...)
+	return errors.Join(s.Target.Validate(), probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
+		s.ValidateDeclared())
 }
 
 // DropCredentials removes the credentials, those of the bucket, too.
@@ -79,6 +80,46 @@ func (s *Spec) DropCredentials() {
 	if s.Backup != nil {
 		s.Backup = &Backup{}
 	}
+}
+
+// ValidateDeclared returns every problem of what is declared.
+func (s *Spec) ValidateDeclared() error {
+	problems := append([]error{validateNodes(s.Nodes), own.Validate(s.Checks)}, validateOthers(s.Nodes, s.Others)...)
+	if s.Network != nil {
+		problems = append(problems, s.Network.validate()...)
+	}
+	if s.Versions != nil {
+		problems = append(problems, s.Versions.validate()...)
+	}
+	if s.Cilium != nil {
+		problems = append(problems, s.Cilium.validate()...)
+	}
+	for i, service := range s.Services {
+		problems = append(problems,
+			probe.Required(fmt.Sprintf("services[%d]", i), service, "give a Talos service's id, e.g. ext-qemu-guest-agent"))
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Cilium) validate() []error {
+	problems := []error{chosen("cilium.mode", "mode", c.Mode), chosen("cilium.routing", "routing mode", c.Routing)}
+	if c.ClusterID < 0 || c.ClusterID > cluster.MaxClusterID {
+		problems = append(problems, fmt.Errorf("cilium.clusterID: %d is not a cluster id; give 1 to %d, or 0 for any",
+			c.ClusterID, cluster.MaxClusterID))
+	}
+	return problems
+}
+
+// chosen returns a problem if the value is neither empty nor one of its type's choices. The noun says what it should be.
+func chosen[T interface {
+	~string
+	cluster.Choice
+}](path, noun string, value T) error {
+	choices := value.Choices()
+	if value == "" || slices.Contains(choices, string(value)) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not a %s; use %s", path, value, noun, strings.Join(choices, " or "))
 }
 
 // controlPlanes are the declared control planes.

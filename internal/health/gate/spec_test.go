@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -27,8 +28,15 @@ func TestSpec_ComesBackAsItWasEncodedWithDefaultsSet(t *testing.T) {
 
 func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
 	spec := &Spec{
-		Target: health.Target{Timeout: -1},
-		Nodes:  []Machine{{Name: "a", Role: "master", Address: ip("10.25.11.11")}, {Name: "", Role: cluster.Worker}},
+		Target: health.Target{Timeout: -1}, Nodes: []Machine{
+			{Name: "a", Role: "master", Address: ip("10.25.11.11")}, {Name: "a", Role: cluster.Worker, Address: ip("10.25.11.11")},
+			{Name: "", Role: cluster.Worker, Address6: ip("10.25.11.13")},
+			{Name: "d", Role: cluster.Worker, Address: ip("10.25.11.14"), Address6: ip("fd00::1")},
+		},
+		Others:   []Machine{{Name: "d", Role: cluster.ControlPlane, Address: ip("10.25.11.14"), Address6: ip("fd00::1")}},
+		Services: []string{""},
+		Network:  &Network{PodCIDRs: cidrs("10.244.0.1/16", "10.0.0.0/8"), ServiceCIDRs: make([]netip.Prefix, 1)},
+		Cilium:   &Cilium{Mode: "kubectl", Routing: "bgp", ClusterID: 256},
 	}
 	require.Error(t, spec.Validate())
 	healthtest.Golden(t, "spec-problems.txt", spec.Validate().Error()+"\n")
@@ -45,4 +53,8 @@ func TestSpec_IsPublishedWithoutItsCredentials(t *testing.T) {
 	require.NoError(t, probe.Decode(strings.NewReader(text), read))
 	read.Kubeconfig, read.Talosconfig = "SECRET", "SECRET"
 	assert.Equal(t, spec, read)
+
+	spec.Nodes = nil
+	_, err = health.Public(spec)
+	assert.ErrorContains(t, err, "nodes: is empty")
 }

@@ -425,9 +425,16 @@ func TestPlainly_TranslatesTheErrorsOfCilium(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
-	for _, problem := range []string{"cluster: is empty", "kubeconfig: is empty", "ca: is not a certificate", "peers: is empty"} {
-		require.ErrorContains(t, (&Spec{CA: "no"}).Validate(), problem)
+	wrong := &Spec{CA: "no", Port: -1, Peers: []Peer{{ID: 300, Nodes: -1}, {Name: "a", ID: 2, Address: netip.MustParseAddr("10.0.0.1")},
+		{Name: "a", ID: 2, Address: netip.MustParseAddr("10.0.0.2")}}}
+	for _, problem := range []string{
+		"cluster: is empty", "kubeconfig: is empty", "name: is empty", "id: 0 is not a cluster id", "address: is empty",
+		"ca: is not a certificate", "port: -1 is not a port", "peers[0].name: is empty", "peers[0].id: 300 is not", "peers[0].nodes: -1",
+		"peers[0].address: is empty", "peers[2].name: a is there twice", "peers[2].id: 2 is there twice",
+	} {
+		require.ErrorContains(t, wrong.Validate(), problem)
 	}
+	require.ErrorContains(t, new(Spec).Validate(), "peers: is empty")
 
 	spec := declared()
 	spec.CA, _, _ = strings.Cut(clusters.Authority(func(*x509.Certificate) {}), "-----BEGIN PRIVATE")

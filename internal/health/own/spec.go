@@ -16,8 +16,11 @@ type Spec struct {
 }
 
 // Validate returns every problem of the spec.
-func (s *Spec) Validate() error {
-	problems := []error{s.Target.Validate(), Validate(s.Checks)}
+func (s *Spec) Validate() error { return errors.Join(s.Target.Validate(), s.ValidateDeclared()) }
+
+// ValidateDeclared returns every problem of what is declared.
+func (s *Spec) ValidateDeclared() error {
+	problems := []error{Validate(s.Checks)}
 	if len(s.Checks) == 0 {
 		problems = append(problems, errors.New("checks: is empty; declare at least one"))
 	}

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -43,11 +45,30 @@ func (s *Spec) SetDefaults() {
 	s.Attempt = probe.Duration(s.Attempt.Or(DefaultAttempt))
 }
 
-// Validate returns every problem of the spec but those that the checked model excludes.
+// Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
-	problems := []error{s.Target.Validate(), probe.NotNegative("attempt", s.Attempt)}
+	return errors.Join(s.Target.Validate(), s.ValidateDeclared())
+}
+
+// ValidateDeclared returns every problem of what is declared.
+func (s *Spec) ValidateDeclared() error {
+	problems := []error{probe.NotNegative("attempt", s.Attempt)}
 	if len(s.Drivers)+len(s.Classes) == 0 {
 		problems = append(problems, errors.New("classes: is empty; name at least one StorageClass, or a driver in drivers"))
+	}
+	for path, names := range map[string][]string{"drivers": s.Drivers, "nodes": s.Nodes, "classes": s.Classes} {
+		for i, name := range names {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			problems = append(problems, probe.Required(at, name, "give a name"))
+			if slices.Index(names, name) < i {
+				problems = append(problems, fmt.Errorf("%s: %s is there twice; name it once", at, name))
+			}
+		}
+	}
+	if c := s.Connection; c != nil {
+		problems = append(problems, probe.Required("connection.provider", c.Provider, "give the name of the provider's cluster"),
+			probe.Required("connection.namespace", c.Namespace, "give the ExternalSecret's"),
+			probe.Required("connection.externalSecret", c.ExternalSecret, "give the name of an ExternalSecret"))
 	}
 	return errors.Join(problems...)
 }

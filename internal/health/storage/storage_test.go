@@ -221,8 +221,13 @@ func TestStorage_ALocalVolumeIsTriedWithoutADriver(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
-	for _, problem := range []string{"cluster: is empty", "kubeconfig: is empty", "classes: is empty", "attempt: -1ns is negative"} {
-		require.ErrorContains(t, (&Spec{Attempt: -1}).Validate(), problem)
+	for _, problem := range []string{"cluster: is empty", "kubeconfig: is empty", "classes: is empty"} {
+		require.ErrorContains(t, new(Spec).Validate(), problem)
+	}
+	twice := declared()
+	twice.Classes, twice.Nodes, twice.Attempt = []string{"a", "a"}, []string{""}, -1
+	for _, problem := range []string{"classes[1]: a is there twice", "nodes[0]: is empty", "attempt: -1ns is negative"} {
+		require.ErrorContains(t, twice.Validate(), problem)
 	}
 	text, err := probe.Encode(declared())
 	require.NoError(t, err)

@@ -106,8 +106,18 @@ func TestWorkloads_SamplesAreBlockedUntilEveryWorkloadRuns(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
-	spec := &Spec{Target: health.Target{Timeout: probe.Duration(-time.Second)}}
-	for _, problem := range []string{"cluster: is empty", "kubeconfig: is empty", "releases: is empty", "timeout: -1s"} {
+	spec := &Spec{
+		Target:   health.Target{Timeout: probe.Duration(-time.Second)},
+		Releases: []Release{{"kube-system", "coredns"}, {"kube-system", "coredns"}, {"", "x"}},
+		Accepts: []Sample{
+			{Object: json.RawMessage(`{"kind":"Certificate"}`)},
+			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)},
+		},
+	}
+	for _, problem := range []string{
+		"cluster: is empty", "kubeconfig: is empty", "releases[1]: kube-system/coredns is there twice", `releases[2]: "/x" lacks a part`,
+		"accepts[0].object: lacks apiVersion, kind or metadata.name", "accepts[1].resource: is empty; give the plural of Pod", "timeout: -1s",
+	} {
 		assert.ErrorContains(t, spec.Validate(), problem)
 	}
 }
@@ -155,4 +165,7 @@ func TestWorkloads_AwaitWhatTheControllersHaveActedOn(t *testing.T) {
 	assert.NotEqual(t, health.Passed, judge(healthy(), health.Seen[Acted]{}).Verdict, "not seen yet")
 	running := aRelease(func(w *kube.Workload, _ []kube.Pod) { w.Observed = false })
 	assert.Equal(t, health.Skipped, judge(running, object(Acted{Status: "True", Current: true})).Verdict)
+
+	spec.Awaits[0].Condition = ""
+	assert.ErrorContains(t, spec.Validate(), "awaits[0]: lacks a part")
 }
