@@ -379,8 +379,11 @@ const (
 
 // tries extends a change by a trial, because nobody may reach the node after it. The node tries the configuration: if nobody reaches the
 // node within a time, it returns to its old configuration. It must run the new configuration until the provider applies it for good.
+//
+// The trial takes the place of the change's Act. Nothing else may be tried before, not even a configuration without the virtual IP: Talos
+// would return to that one (RollbackToConfigAfter in v1alpha1_runtime.go).
 func (t *turns) tries(on access, change turn.Change, part, configuration string, within time.Duration) turn.Change {
-	node, prepare := change.Node, change.Act
+	node := change.Node
 	change.Trial = func(ctx context.Context, _ string, _ turn.Machine, _ turn.KubeNode) (string, error) {
 		switch runs, err := on.Runs(ctx, node, configuration); {
 		case err != nil:
@@ -391,11 +394,6 @@ func (t *turns) tries(on access, change turn.Change, part, configuration string,
 		return "", nil
 	}
 	change.Act = func(ctx context.Context) error {
-		if prepare != nil {
-			if err := prepare(ctx); err != nil {
-				return err
-			}
-		}
 		t.say(fmt.Sprintf("%s: tries %s, and takes its former configuration back if nobody reaches it", node.Name, part))
 		if err := on.Try(ctx, node, configuration, within); err != nil {
 			return err

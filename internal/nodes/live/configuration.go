@@ -40,13 +40,13 @@ type Effect int
 
 // Effects.
 const (
-	Unknown     Effect = iota // the node does not answer
-	Reboots                   // Talos reboots the node
-	NeedsReboot               // takes effect only after a reboot, which Talos does not make
-	RestartsCRI               // Talos restarts containerd of the pods
-	MayIsolate                // nobody may reach the node any more
-	MayIsolateAndRestartsPods
-	RestartsPods // the kubelet starts static pods of the control plane again
+	Unknown                   Effect = iota // the node does not answer
+	Reboots                                 // Talos reboots the node
+	NeedsReboot                             // takes effect only after a reboot, which Talos does not make
+	RestartsCRI                             // Talos restarts containerd of the pods
+	MayIsolate                              // nobody may reach the node any more
+	MayIsolateAndRestartsPods               // both
+	RestartsPods                            // the kubelet starts static pods of the control plane again
 	KeepsRunning
 	Unchanged    // the node runs this configuration already
 	Refused      // the node does not take the configuration
