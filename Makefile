@@ -110,13 +110,23 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 
 # One machine, and once two, in QEMU without KVM: two cores and 10 GiB of memory; it should run alone.
 .PHONY: real-talos
-real-talos: tools ## The real Talos in QEMU: installed, changed and upgraded, in a lab (about 75 minutes; needs QEMU)
-	$(LAB) tools talos-1.12 talos-1.13 talos-1.13-next talos-1.13-broken
-	$(LAB_TESTS) -tags e2e -timeout 110m -run '^TestRealTalos'
+real-talos: real-talos-joins real-talos-changes ## The real Talos in QEMU, in a lab: both of the following (needs QEMU)
+
+.PHONY: real-talos-joins
+real-talos-joins: real-talos-tools ## Killed runs, joining machines, a machine that is lost, destroy (about 35 minutes)
+	$(LAB_TESTS) -tags e2e -timeout 75m -run '^TestRealTalos_Joins'
+
+.PHONY: real-talos-changes
+real-talos-changes: real-talos-tools ## Changes of the configuration, of Talos, Kubernetes, a disk and the CA (about 40 minutes)
+	$(LAB_TESTS) -tags e2e -timeout 85m -run '^TestRealTalos_TakesChanges'
+
+.PHONY: real-talos-tools
+real-talos-tools: tools
+	$(LAB) tools talos-1.13 talos-1.14 talos-1.14-next talos-1.14-broken
 
 .PHONY: record-talos
-record-talos: tools ## What the real Talos answers, which the lab's must answer, recorded anew (about 15 minutes; needs QEMU)
-	$(LAB) tools talos-1.12 talos-1.13
+record-talos: tools ## What the real Talos answers, which the lab's must answer, recorded anew (about 20 minutes; needs QEMU)
+	$(LAB) tools talos-1.12 talos-1.13 talos-1.14
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestRecord'
 
 .PHONY: previews

@@ -210,10 +210,11 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 // OnDemand is the list of the tools that are built when somebody names them. A lab uses those that are built.
 var OnDemand = append([]Tool{
 	minor(kubernetesBefore), minor(kubernetesAfter),
-	talosSystem(machined(talosBefore), kubernetesBefore),
-	talosSystem(machined(talosAfter), kubernetesBefore),
-	talosSystem(rebuilt(machined(talosAfter), "next", "1.13.10"), KubernetesVersion),
-	talosSystem(rebuilt(machined(talosAfter), "broken", "1.13.11", "patches/does-not-boot.patch"), kubernetesBefore),
+	talosSystem(machined(talos112), kubernetesBefore),
+	talosSystem(machined(talos113), kubernetesBefore),
+	talosSystem(machined(talos114), kubernetesBefore),
+	talosSystem(rebuilt(machined(talos114), "next", "1.14.2"), KubernetesVersion),
+	talosSystem(rebuilt(machined(talos114), "broken", "1.14.3", "patches/does-not-boot.patch"), kubernetesBefore),
 }, argoCDTools...)
 
 const (

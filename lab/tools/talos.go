@@ -14,7 +14,7 @@ const (
 
 // talosHost maps what this computer needs to compose and run Talos to its Debian packages.
 var talosHost = map[string]string{
-	"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar", "patch": "patch", "objcopy": "binutils", "cpio": "cpio", "depmod": "kmod",
+	"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar", "xz": "xz-utils", "patch": "patch", "objcopy": "binutils", "cpio": "cpio", "depmod": "kmod",
 	"mksquashfs": "squashfs-tools", "xorriso": "xorriso", "mformat": "mtools", "mcopy": "mtools",
 	"/usr/lib/systemd/boot/efi/linuxx64.efi.stub": "systemd-boot-efi",
 	"qemu-system-x86_64":                          "qemu-system-x86", "qemu-img": "qemu-utils", "/usr/share/OVMF/OVMF_CODE_4M.fd": "ovmf",
@@ -37,15 +37,20 @@ func talosSystem(machined Tool, kubernetes string) Tool {
 	}
 }
 
-// The releases of Talos that are built.
+// The releases of Talos that are built: the newest of each minor release whose modules can be had.
 var (
-	talosBefore = talosSources{
+	talos112 = talosSources{
 		version: "1.12.6", sum: "h1:wHRZSkPC+jVDPXHPujREP/KjU421vL5AwnyhnLvVElI=",
 		machinery: "h1:p8XG6i82Y5MTLeaPDtFv2TnE7UY9tPLbbRI8cwJdRlw=",
 	}
-	talosAfter = talosSources{
+	talos113 = talosSources{
 		version: "1.13.9", sum: "h1:rTVcPmnU2nx3JewD4UnhHL9j1ZaOPHN0/b02GwLysZA=",
 		machinery: "h1:4Qch4CVfhT3C48PfiIFXYa1LAhSWA6o7NmrEO2bsLlg=", modFile: "1.13.mod",
+	}
+	talos114 = talosSources{
+		version: "1.14.1", sum: "h1:hBTn0gwcy0WK6gHsijCtHZCED1BtzA3Wh3w41NL6s3s=",
+		machinery: "h1:dh2PkMNUkndQWSY+iUy9d9rGDKpAD9TuHylzVhY544Y=", modFile: "1.14.mod",
+		patches: []string{"patches/no-hwdb.patch"},
 	}
 )
 
@@ -53,7 +58,8 @@ var (
 type talosSources struct {
 	version        string
 	sum, machinery string
-	modFile        string // in the folder machined; "" means go.mod
+	modFile        string   // in the folder machined; "" means go.mod
+	patches        []string // beside that for the lab's CA
 }
 
 // machined declares Talos's own programs: machined, which is all of a node's services, the init of the initramfs, and the installer.
@@ -81,12 +87,12 @@ func rebuilt(of Tool, name, version string, patches ...string) Tool {
 	return of
 }
 
-// overlays are the sources of Talos, which the lab changes for Debian's kernel and for its own CA.
+// overlays are the sources of Talos, which the lab changes for Debian's programs and for its own CA.
 func (of talosSources) overlays() []Overlay {
 	return []Overlay{
 		{
 			Module: talos, Version: "v" + of.version, Sum: of.sum, To: "talos",
-			Patches: []string{"patches/no-legacy-tiocsti.patch", "patches/no-open-tree.patch", "patches/trusted-ca.patch"},
+			Patches: append([]string{"patches/trusted-ca.patch"}, of.patches...),
 		},
 		{Module: talosMachinery, Version: "v" + of.version, Sum: of.machinery, To: "machinery"},
 	}

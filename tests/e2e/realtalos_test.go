@@ -17,11 +17,11 @@ import (
 
 // The built Talos that the tests boot, and the versions in it.
 const (
-	realTalos      = "talos-1.12,talos-1.13,talos-1.13-next,talos-1.13-broken"
-	realVersion    = "v1.12.6"
-	realMinor      = "v1.13.9"
-	realNext       = "v1.13.10"
-	realBroken     = "v1.13.11" // does not boot
+	realTalos      = "talos-1.13,talos-1.14,talos-1.14-next,talos-1.14-broken"
+	realBefore     = "v1.13.9"
+	realVersion    = "v1.14.1"
+	realNext       = "v1.14.2"
+	realBroken     = "v1.14.3" // does not boot
 	realKubernetes = "v1.35.8"
 	realKubeNext   = "v1.36.4"
 )
@@ -55,19 +55,29 @@ func realLab(t *testing.T, name, version, talos string) *lab {
 	return l
 }
 
-// TestRealTalos_DoesWhatSlipwayExpects boots the real Talos in QEMU, from the unmodified program's VM and configuration. The steps after
-// the gate of the machines need images that the lab does not have, so each run is killed there.
-func TestRealTalos_DoesWhatSlipwayExpects(t *testing.T) {
-	l := realLab(t, "real", realVersion, realTalos)
+// TestRealTalos_JoinsAndComesBack boots the real Talos in QEMU, from the unmodified program's VM and configuration. The steps after the
+// gate of the machines need images that the lab does not have, so each run is killed there.
+func TestRealTalos_JoinsAndComesBack(t *testing.T) {
+	l := realLab(t, "real-joins", realVersion, realTalos)
 	l.part("a killed up is finished by the next", killedAtFivePoints)
 	l.part("up again changes nothing", changesNothingReally)
+	l.part("the release after it", upgradedReally(realNext))
+	l.part("a worker joins from the image of the release before, and goes", joinsAndGoes)
+	l.part("a control plane joins, and goes", controlPlaneJoinsAndGoes)
+	l.part("a lost machine comes back from a snapshot", comesBackReally)
+	l.part("destroy", unprotectAndDestroy)
+}
+
+// TestRealTalos_TakesChanges changes what runs on a real machine: its configuration, Talos, Kubernetes, its disk and its CA.
+func TestRealTalos_TakesChanges(t *testing.T) {
+	l := realLab(t, "real-changes", realBefore, realTalos)
+	l.part("a machine", func(l *lab) {
+		l.upTo(machinesGate, true)
+		connects(l)
+	})
 	for _, change := range realChanges {
 		l.part(change.name, change.test)
 	}
-	l.part("a lost machine comes back from a snapshot", comesBackReally)
-	l.part("a worker joins, and goes", joinsAndGoes)
-	l.part("a control plane joins, and goes", controlPlaneJoinsAndGoes)
-	l.part("destroy", unprotectAndDestroy)
 }
 
 // TestRecord_AnswersOfTheRealTalos writes what the real Talos of each minor version answers into lab/talos/testdata/real.
@@ -78,7 +88,7 @@ func TestRecord_AnswersOfTheRealTalos(t *testing.T) {
 	build := exec.CommandContext(t.Context(), "go", "-C", folder, "test", "-c", "-o", recorder, ".")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	for minor, version := range map[string]string{"1.12": realVersion, "1.13": realMinor} {
+	for minor, version := range map[string]string{"1.12": "v1.12.6", "1.13": realBefore, "1.14": realVersion} {
 		t.Run(minor, func(t *testing.T) {
 			l := realLab(t, "record", version, "talos-"+minor)
 			l.upTo(machinesGate, true)
@@ -249,15 +259,21 @@ var realChanges = []realChange{
 		require.NotEqual(l.t, before, l.bootID())
 		require.Contains(l.t, l.onNode(realNode, "logs", "etcd"), "--election-timeout=10000")
 	}},
-	{"the next minor of Talos", upgradedReally(realMinor)},
+	{"the next minor of Talos", upgradedReally(realVersion)},
 	{"a release that does not boot, before which Talos goes back", func(l *lab) {
 		l.declare("talos", map[string]any{"version": realBroken})
 		before := l.bootID()
-		l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs " + realMinor +
+		l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs " + realVersion +
 			" again, not " + realBroken)
 		require.NotEqual(l.t, before, l.bootID())
 	}},
-	{"the release after it", upgradedReally(realNext)},
+	{"the release that runs, which is declared again", func(l *lab) {
+		l.declare("talos", map[string]any{"version": realVersion})
+		before := l.bootID()
+		l.upTo("talos-upgrade", true)
+		require.Equal(l.t, before, l.bootID(), "the machine has rebooted")
+		l.isSchedulable()
+	}},
 	{"the next minor of Kubernetes", func(l *lab) {
 		l.declare("kubernetes", map[string]any{"version": realKubeNext})
 		before := l.bootID()
@@ -283,7 +299,7 @@ var realChanges = []realChange{
 		l.upTo("talos-rotate", true)
 		connects(l)
 		require.False(l.t, l.answers(before, realNode), "it takes the former talosconfig")
-		require.Contains(l.t, l.onNode(realNode, "version"), realNext)
+		require.Contains(l.t, l.onNode(realNode, "version"), realVersion)
 	}},
 }
 
@@ -295,8 +311,13 @@ func upgradedReally(version string) func(*lab) {
 		l.upTo("talos-upgrade", true)
 		require.NotEqual(l.t, before, l.bootID())
 		require.Contains(l.t, l.field("node/infra-cp-1", "{.status.nodeInfo.osImage}"), version)
-		require.Empty(l.t, l.field("node/infra-cp-1", "{.spec.unschedulable}"))
+		l.isSchedulable()
 	}
+}
+
+func (l *lab) isSchedulable() {
+	l.t.Helper()
+	require.Empty(l.t, l.field("node/infra-cp-1", "{.spec.unschedulable}"))
 }
 
 // joinsAndGoes declares a worker, and then no more.

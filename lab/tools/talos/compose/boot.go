@@ -18,9 +18,6 @@ var epoch = time.Unix(0, 0)
 
 // boot makes what a machine boots: kernel, initramfs and command line for QEMU, the UKI that Talos installs, and the ISO.
 func (c *composition) boot(ctx context.Context, kernel linux) error {
-	if err := c.extractKernel(ctx, kernel); err != nil {
-		return fmt.Errorf("kernel: %w", err)
-	}
 	if err := c.initramfs(ctx, kernel.release); err != nil {
 		return fmt.Errorf("initramfs: %w", err)
 	}
@@ -37,18 +34,6 @@ func (c *composition) boot(ctx context.Context, kernel linux) error {
 		return fmt.Errorf("ISO: %w", err)
 	}
 	return nil
-}
-
-// extractKernel writes vmlinuz.
-func (c *composition) extractKernel(ctx context.Context, kernel linux) error {
-	folder := c.temporary("kernel")
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		return err
-	}
-	if err := extract(ctx, folder, []string{kernel.deb}, "./lib"); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(folder, "boot/vmlinuz-"+kernel.release), c.path("vmlinuz"))
 }
 
 // initramfs writes initramfs.cpio: Talos's init, the root file system, and before both the modules that preinit loads.

@@ -95,11 +95,11 @@ func TestDebNames_AreThoseOfTheFilesThatAptWouldDownload(t *testing.T) {
 	}
 }
 
-func TestKernelRelease_IsThatOfDebian12(t *testing.T) {
+func TestKernelRelease_IsThatOfThePackageOfAKernel(t *testing.T) {
 	for depends, want := range map[string]string{
-		"linux-image-cloud-amd64\n  Depends: linux-image-6.1.0-50-cloud-amd64\n": "6.1.0-50-cloud-amd64",
-		"linux-image-cloud-amd64\n  Depends: linux-image-6.12.9-1-cloud-amd64\n": "",
-		"": "",
+		"linux-image-cloud-amd64\n  Depends: linux-base-cloud-amd64\n  Depends: linux-image-7.3.4+deb13-cloud-amd64\n": "7.3.4+deb13-cloud-amd64",
+		"linux-image-cloud-amd64\n": "",
+		"":                          "",
 	} {
 		if got := kernelRelease(depends); got != want {
 			t.Errorf("%q: got %q, want %q", depends, got, want)

@@ -1,10 +1,17 @@
 package main
 
 // This file is the list of what Talos is composed of, besides the programs that are built from Go modules. Debian's package names are
-// those of Debian 12.
+// those of Debian 12, except for the kernel.
 
-// kernelPackage depends on the package of the newest kernel for virtual machines.
-const kernelPackage = "linux-image-cloud-amd64"
+// kernelPackage depends on the package of the newest kernel for virtual machines, and kernelSuite is the suite of Debian that it is from:
+// Talos 1.14 needs kernel 6.15 or newer, for detached mounts.
+const (
+	kernelPackage = "linux-image-cloud-amd64"
+	kernelSuite   = "trixie-backports"
+)
+
+// debianKeys are the keys that Debian signs its suites with.
+const debianKeys = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // stub is the program that a UKI begins with: it boots the kernel that follows it.
 const stub = "/usr/lib/systemd/boot/efi/linuxx64.efi.stub"
@@ -112,7 +119,7 @@ var rootEmpty = []string{
 	"etc/extensions.yaml", "etc/resolv.conf", "etc/hosts", "etc/machine-id", "etc/cri/conf.d/cri.toml",
 	"etc/cri/conf.d/01-registries.part", "etc/cri/conf.d/20-customization.part", "etc/cri/conf.d/base-spec.json",
 	"etc/ssl/certs/ca-certificates.crt", "etc/selinux/targeted/contexts/files/file_contexts", "etc/iscsi/initiatorname.iscsi",
-	"etc/nvme/hostid", "etc/nvme/hostnqn",
+	"etc/nvme/hostid", "etc/nvme/hostnqn", "usr/lib/udev/hwdb.bin",
 }
 
 // rootLinks are links in the root file system, with their targets.
@@ -125,6 +132,7 @@ var rootLinks = map[string]string{
 	"usr/local/share/ca-certificates": "/etc/ssl",
 	"usr/etc/udev":                    "../lib/udev", // where Debian's udev has its data base of hardware
 	"usr/bin/systemd-udevd":           "udevadm",
+	"usr/bin/sandboxd":                "init", // since Talos 1.14
 	"usr/bin/iptables":                "xtables-nft-multi", "usr/bin/ip6tables": "xtables-nft-multi",
 	"usr/bin/iptables-save": "xtables-nft-multi", "usr/bin/ip6tables-save": "xtables-nft-multi",
 	"usr/bin/iptables-restore": "xtables-nft-multi", "usr/bin/ip6tables-restore": "xtables-nft-multi",

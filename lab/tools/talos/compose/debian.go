@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,52 +67,84 @@ func debNames(uris string) []string {
 
 // linux is Debian's kernel.
 type linux struct {
-	deb     string // path of its package
-	release string // as uname -r prints it
+	debs    []string // paths of its packages: the kernel, its modules
+	release string   // as uname -r prints it
 }
 
-// kernel downloads the newest kernel.
+// kernel downloads the newest kernel of kernelSuite.
 func (c *composition) kernel(ctx context.Context) (linux, error) {
-	depends, err := run(ctx, "apt-cache", "depends", "--important", kernelPackage)
+	apt, err := c.suite(ctx, kernelSuite)
 	if err != nil {
-		return linux{}, fmt.Errorf("kernel: %w", err)
+		return linux{}, err
+	}
+	depends, err := run(ctx, "apt-cache", append(apt, "depends", "--important", kernelPackage)...)
+	if err != nil {
+		return linux{}, err
 	}
 	release := kernelRelease(depends)
 	if release == "" {
-		return linux{}, fmt.Errorf("kernel: %s depends on no kernel 6.1; compose Talos on Debian 12", kernelPackage)
+		return linux{}, fmt.Errorf("%s of %s depends on no kernel", kernelPackage, kernelSuite)
 	}
-	folder := filepath.Join(c.cache, "talos", "debian", "kernel")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	packages := []string{"linux-binary-" + release, "linux-modules-" + release}
+	uris, err := run(ctx, "apt-get", slices.Concat(apt, []string{"download", "--print-uris"}, packages)...)
+	if err != nil {
 		return linux{}, err
 	}
-	uri, err := run(ctx, "apt-get", "download", "--print-uris", "linux-image-"+release)
+	names := debNames(uris)
+	if len(names) != len(packages) {
+		return linux{}, fmt.Errorf("apt-get would download %q for %q", names, packages)
+	}
+	kernel := linux{inFolder(filepath.Join(c.cache, "talos", "debian", "kernel"), names), release}
+	if slices.ContainsFunc(kernel.debs, missing) {
+		cmd := exec.CommandContext(ctx, "apt-get", slices.Concat(apt, []string{"download"}, packages)...)
+		cmd.Dir = filepath.Dir(kernel.debs[0])
+		if err := os.MkdirAll(cmd.Dir, 0o755); err != nil {
+			return linux{}, err
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return linux{}, fmt.Errorf("apt-get download: %w\n%s", err, out)
+		}
+	}
+	return kernel, nil
+}
+
+// suite reads the list of a suite's packages from the mirror of Debian 12 that this computer uses. It returns the arguments with which
+// apt-get and apt-cache know these packages, and no others. The computer's own lists stay as they are.
+func (c *composition) suite(ctx context.Context, suite string) ([]string, error) {
+	mirrors, err := run(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Identifier: Packages", "Codename: bookworm")
 	if err != nil {
-		return linux{}, fmt.Errorf("kernel: %w", err)
+		return nil, err
 	}
-	names := debNames(uri)
-	if len(names) != 1 {
-		return linux{}, fmt.Errorf("kernel: apt-get would download %q; one file is wanted", names)
+	mirror, _, _ := strings.Cut(strings.TrimSpace(mirrors), "\n")
+	if mirror == "" {
+		return nil, errors.New("apt has no list of Debian 12 (bookworm); compose Talos on Debian 12, after apt-get update")
 	}
-	deb := filepath.Join(folder, names[0])
-	if _, err := os.Stat(deb); err == nil {
-		return linux{deb, release}, nil
+	lists, source := c.temporary(suite), c.temporary(suite+".list")
+	entry := fmt.Sprintf("deb [signed-by=%s] %s %s main\n", debianKeys, mirror, suite)
+	if err := errors.Join(os.MkdirAll(filepath.Join(lists, "partial"), 0o755), os.WriteFile(source, []byte(entry), 0o644)); err != nil {
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "apt-get", "-o", "APT::Sandbox::User=root", "download", "linux-image-"+release)
-	cmd.Dir = folder
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return linux{}, fmt.Errorf("kernel: apt-get download: %w\n%s", err, out)
+	apt := []string{
+		"-o", "Dir::Etc::sourcelist=" + source, "-o", "Dir::Etc::sourceparts=-", "-o", "Dir::State::lists=" + lists + "/",
+		"-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true",
 	}
-	return linux{deb, release}, nil
+	_, err = run(ctx, "apt-get", append(apt, "update")...)
+	return apt, err
 }
 
 // kernelRelease is the release of the kernel that is named in the output of apt-cache depends.
 func kernelRelease(depends string) string {
 	for field := range strings.FieldsSeq(depends) {
-		if release, ok := strings.CutPrefix(field, "linux-image-"); ok && strings.HasPrefix(release, "6.1.") {
+		if release, ok := strings.CutPrefix(field, "linux-image-"); ok && release[0] >= '0' && release[0] <= '9' {
 			return release
 		}
 	}
 	return ""
+}
+
+func missing(file string) bool {
+	_, err := os.Stat(file)
+	return err != nil
 }
 
 // extract unpacks packages into a folder in which bin, lib and sbin are links to those of usr. It leaves out what is in unused and without.

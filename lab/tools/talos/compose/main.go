@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -76,7 +77,7 @@ func (c *composition) run(ctx context.Context) error {
 	}
 	kernel, err := c.kernel(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("kernel: %w", err)
 	}
 	if err := c.rootFileSystem(ctx, root, kernel); err != nil {
 		return fmt.Errorf("root file system: %w", err)
@@ -87,7 +88,7 @@ func (c *composition) run(ctx context.Context) error {
 	if err := c.images(ctx, root, installer); err != nil {
 		return fmt.Errorf("images: %w", err)
 	}
-	return c.describe(append(append(root, installer...), kernel.deb), kernel.release)
+	return c.describe(slices.Concat(root, installer, kernel.debs), kernel.release)
 }
 
 // describe writes the versions of what was composed.

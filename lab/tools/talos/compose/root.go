@@ -22,12 +22,13 @@ func (c *composition) rootFileSystem(ctx context.Context, debs []string, kernel 
 	if err := extract(ctx, root, without(debs, rootLeftOut), "./var", "./etc"); err != nil {
 		return err
 	}
-	if err := extract(ctx, root, []string{kernel.deb}, "./boot"); err != nil {
+	if err := extract(ctx, root, kernel.debs); err != nil {
 		return err
 	}
-	modules := filepath.Join(root, "usr/lib/modules", kernel.release, "kernel")
+	modules := filepath.Join(root, "usr/lib/modules", kernel.release)
 	steps := []error{
-		mergePrograms(root), removeAll(root, rootRemoved), removeAll(modules, modulesRemoved), olderFileSystem(root), c.addTalos(root),
+		os.Rename(filepath.Join(modules, "vmlinuz"), c.path("vmlinuz")), removeAll(filepath.Join(modules, "kernel"), modulesRemoved),
+		unpackModules(ctx, modules), mergePrograms(root), removeAll(root, rootRemoved), olderFileSystem(root), c.addTalos(root),
 		moveNetworkPlugins(root), c.addFiles(root),
 	}
 	if err := errors.Join(steps...); err != nil {
@@ -39,6 +40,12 @@ func (c *composition) rootFileSystem(ctx context.Context, debs []string, kernel 
 	// The processor is emulated: a low level of compression is faster to read.
 	_, err := run(ctx, "mksquashfs", root, c.temporary("rootfs.sqsh"), "-all-root", "-noappend", "-no-progress", "-quiet",
 		"-comp", "zstd", "-Xcompression-level", "3", "-b", "256K", "-mkfs-time", "0", "-all-time", "0")
+	return err
+}
+
+// unpackModules decompresses the kernel's modules. As they are, the kernel and Debian's programs would do it at each boot.
+func unpackModules(ctx context.Context, folder string) error {
+	_, err := run(ctx, "find", folder, "-name", "*.ko.xz", "-exec", "xz", "--decompress", "{}", "+")
 	return err
 }
 
