@@ -67,7 +67,7 @@ func debNames(uris string) []string {
 
 // linux is Debian's kernel.
 type linux struct {
-	debs    []string // paths of its packages: the kernel, its modules
+	debs    []string // paths of its packages: the list of what is built in, the kernel, its modules
 	release string   // as uname -r prints it
 }
 
@@ -85,7 +85,7 @@ func (c *composition) kernel(ctx context.Context) (linux, error) {
 	if release == "" {
 		return linux{}, fmt.Errorf("%s of %s depends on no kernel", kernelPackage, kernelSuite)
 	}
-	packages := []string{"linux-binary-" + release, "linux-modules-" + release}
+	packages := []string{"linux-base-" + release, "linux-binary-" + release, "linux-modules-" + release}
 	uris, err := run(ctx, "apt-get", slices.Concat(apt, []string{"download", "--print-uris"}, packages)...)
 	if err != nil {
 		return linux{}, err

@@ -22,7 +22,7 @@ func (c *composition) rootFileSystem(ctx context.Context, debs []string, kernel 
 	if err := extract(ctx, root, without(debs, rootLeftOut), "./var", "./etc"); err != nil {
 		return err
 	}
-	if err := extract(ctx, root, kernel.debs); err != nil {
+	if err := extract(ctx, root, kernel.debs, "./usr/lib/modules/*/System.map"); err != nil {
 		return err
 	}
 	modules := filepath.Join(root, "usr/lib/modules", kernel.release)
