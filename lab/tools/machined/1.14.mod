@@ -432,6 +432,6 @@ exclude github.com/containerd/containerd v1.7.0
 
 replace github.com/siderolabs/talos => ./talos
 
-replace github.com/cosi-project/runtime => github.com/cosi-project/runtime v1.14.1
+replace github.com/cosi-project/runtime => github.com/cosi-project/runtime v1.16.2
 
 replace github.com/jsimonetti/rtnetlink/v2 => github.com/jsimonetti/rtnetlink/v2 v2.3.0
