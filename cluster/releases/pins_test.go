@@ -28,7 +28,7 @@ const same = "the same"
 
 // pins are all pins, but for those of the lab and of the pipelines.
 var pins = []pin{
-	{"Talos", "siderolabs/talos", "", "simulated after 1.12.6 to 1.14.1; the real 1.12.6 and 1.13.9 in `make real-talos`",
+	{"Talos", "siderolabs/talos", "", "simulated after 1.12.6 to 1.14.1; the real 1.13.9 and 1.14.1 in `make real-talos`",
 		"`lab/talos/testdata/real`; machinery 1.13.9 checks each configuration"},
 	{"Kubernetes", "kubernetes/kubernetes", "", "1.36.4, a patch release before; 1.35.8 and 1.37.2 in `make minors`",
 		"removed flags, feature gates and plugins: go-kubernetes, and the components of 1.35 to 1.37 themselves"},
