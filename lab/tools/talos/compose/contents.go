@@ -23,8 +23,9 @@ const systemdBoot = "/usr/lib/systemd/boot/efi/systemd-bootx64.efi"
 //   - Talos refuses to boot unless pti=on is given, and the kernel takes the last: without page table isolation, system calls are far
 //     cheaper where the processor is emulated.
 //   - The kubelet wants a kernel that panics on an oops. Talos's own kernel is built so.
+//   - QEMU's emulation of several processors can run code that the kernel has just replaced, which panics. The machine then boots again.
 const cmdline = "talos.platform=nocloud console=ttyS0 net.ifnames=0 init_on_alloc=0 slab_nomerge= pti=on consoleblank=0 pti=off " +
-	"printk.devkmsg=on oops=panic mitigations=off talos.dashboard.disabled=1 random.trust_cpu=1"
+	"printk.devkmsg=on oops=panic panic=5 mitigations=off talos.dashboard.disabled=1 random.trust_cpu=1"
 
 // isoCmdline is that of the ISO. As in the Image Factory's, a machine that is installed already does not boot from the ISO.
 const isoCmdline = cmdline + " talos.halt_if_installed=1"
@@ -32,7 +33,7 @@ const isoCmdline = cmdline + " talos.halt_if_installed=1"
 // rootPackages are installed in the root file system, with what they depend on.
 var rootPackages = []string{
 	"udev", "kmod", "runc", "cryptsetup-bin", "lvm2", "dmsetup", "xfsprogs", "e2fsprogs", "dosfstools", "iptables", "nftables",
-	"containernetworking-plugins", "libseccomp2", "mount", "util-linux", "ethtool", "conntrack", "ipset", "socat",
+	"containernetworking-plugins", "libseccomp2", "mount", "util-linux", "ethtool", "conntrack", "ipset", "socat", "mdadm",
 }
 
 // rootLeftOut are the packages of these that nothing in the root file system runs.
