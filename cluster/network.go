@@ -22,7 +22,8 @@ type Network struct {
 	ServiceCIDR netip.Prefix `json:"serviceCIDR" form:"ipv4-network" bits:"12-28" default:"10.96.0.0/16" example:"10.245.0.0/16"`
 	// DNS servers of the machines.
 	Nameservers []netip.Addr `json:"nameservers" form:"ipv4-address" items:"1-" follows:"network.gateway" example:"[9.9.9.9, 149.112.112.112]"`
-	// Time servers of the machines. Without any, Talos uses its own default.
+	// Time servers of the machines, asked by NTP (UDP 123). Without any, Talos asks time.cloudflare.com, since 1.14 by NTS, which needs TCP
+	// 4460, too. Kubernetes does not start on a machine before it has the time.
 	NTP []string `json:"ntp" form:"ntp-server" example:"[time.cloudflare.com]"`
 	// The pool of addresses for Services of type LoadBalancer.
 	LoadBalancers LoadBalancers `json:"loadBalancers" config:"required"`
