@@ -48,8 +48,8 @@ func realLab(t *testing.T, name, version, talos string) *lab {
 		s.set("talos", map[string]any{"version": version, "extensions": []any{}}) // nothing answers at the guest agent's channel
 		s.set("kubernetes", map[string]any{"version": realKubernetes})
 		s.set("network", map[string]any{"ntp": []any{"10.25.11.1"}}) // no server has NTS, by which Talos 1.14 asks its own
-		s.set("readiness", map[string]any{"timeout": "30m"}) // a kubelet that is too slow to register begins again after 5 minutes
-		s.set("spegel", map[string]any{"enabled": false})    // its file of containerd's settings is the network plug-in's
+		s.set("readiness", map[string]any{"timeout": "30m"})         // a kubelet that is too slow to register begins again after 5 minutes
+		s.set("spegel", map[string]any{"enabled": false})            // its file of containerd's settings is the network plug-in's
 		s.pool(0)["cores"], s.pool(0)["memory"] = 2, "4GiB"
 	}, "--talos", talos)
 	plugsNetwork(l)
