@@ -31,8 +31,8 @@ const (
 
 // arrival waits for a machine that gets its first configuration in this run.
 //
-// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos compete for the cloud-init drive. The
-// machine then has its address and refuses connections to port 50000, and only a reset helps.
+// A boot of Talos from its image, seen with 1.12.6 and 1.14.1, can hang for ever before Talos's API starts: two parts of Talos compete for
+// the cloud-init drive. The machine then has its address and refuses connections to port 50000, and only a reset helps.
 type arrival struct {
 	machines.Machine
 
