@@ -45,6 +45,20 @@ func ValueAt(tree map[string]any, path string) any {
 	return value
 }
 
+// SetValue sets the value at a path of a tree, of any type. It makes the maps on the way that are missing.
+func SetValue(tree map[string]any, value any, path ...string) {
+	last := len(path) - 1
+	for _, key := range path[:last] {
+		below, isMap := tree[key].(map[string]any)
+		if !isMap {
+			below = map[string]any{}
+			tree[key] = below
+		}
+		tree = below
+	}
+	tree[path[last]] = value
+}
+
 // MergedInto adds the user's values to own, the values that Slipway sets, as JSON writes them. It refuses a value that both set.
 func (v ChartValues) MergedInto(own any) (map[string]any, error) {
 	tree, twice, err := v.merged(own)

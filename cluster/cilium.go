@@ -117,8 +117,8 @@ func (c Cilium) Inline() bool { return c.Mode == CiliumInline }
 // HasRelay reports whether Hubble's cluster-wide API runs.
 func (h Hubble) HasRelay() bool { return h.Relay != nil && *h.Relay }
 
-// service returns Cilium's release. What Slipway sets in the chart is computed elsewhere.
-func (c Cilium) service() Service {
+// Service returns Cilium's release. What Slipway sets in the chart is computed elsewhere.
+func (c Cilium) Service() Service {
 	return Service{
 		Key: "cilium", Name: "cilium", Namespace: "kube-system", Chart: "cilium",
 		Version: c.Version, Repository: c.Repository, UserValues: c.Values, Owner: c.Owner,

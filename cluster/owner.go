@@ -52,7 +52,7 @@ func (c *Cluster) InGit(release string) *Git {
 func (c *Cluster) Releases() []Service {
 	var releases []Service
 	if !c.Cilium.Inline() {
-		releases = append(releases, c.Cilium.service())
+		releases = append(releases, c.Cilium.Service())
 	}
 	return append(releases, c.afterNetwork(c.Services())...)
 }

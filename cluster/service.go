@@ -31,6 +31,14 @@ type Service struct {
 	Accepts *Sample
 }
 
+// Trees returns the values of the chart, and the part of them that Slipway sets.
+func (s Service) Trees() (all, own map[string]any, err error) {
+	if all, err = s.UserValues.MergedInto(s.Values); err == nil {
+		own, err = ChartValues(nil).MergedInto(s.Values)
+	}
+	return all, own, err
+}
+
 // source returns the key in the stack file that says where the chart is, and its URL.
 func (s Service) source() (path, url string) {
 	if s.Repository == "" {

@@ -104,15 +104,13 @@ func (a *GitOpsHandoverArgs) install(ctx *pulumi.Context, name string, h pulumi.
 	if err != nil {
 		return nil, err
 	}
-	service := a.Release
-	chartValues, err := service.UserValues.MergedInto(service.Values)
+	all, own, err := a.Release.Trees()
 	if err != nil {
 		return nil, err
 	}
 	// The repo-server's pods mount the settings.
 	release, err := helm.NewRelease(ctx, name+"-release", &helm.ReleaseArgs{
-		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
-		Values: pulumi.ToMap(chartValues), UserValues: service.UserValues, Kubeconfig: a.Kubeconfig, Renderer: a.KubernetesProvider,
+		Service: a.Release, Values: all, Own: own, Kubeconfig: a.Kubeconfig, Renderer: a.KubernetesProvider,
 	}, a.Child(h, pulumi.DependsOn([]pulumi.Resource{values})))
 	if err != nil {
 		return nil, err

@@ -19,9 +19,6 @@ const typeCiliumCore = "slipway:cilium:CiliumCore"
 // ManifestName is the name of Cilium's manifest among the inline manifests of Talos.
 const ManifestName = machineconfig.CiliumManifest
 
-// chartName is the chart's name in its repository.
-const chartName = "cilium"
-
 // CiliumCoreArgs are the arguments of a CiliumCore.
 type CiliumCoreArgs struct {
 	// InCluster and Kubeconfig tell where the release is installed; required in mode helm. Mode inline does not use them.
@@ -117,19 +114,8 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 		return err
 	}
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
-		Name:       chart.ReleaseName,
-		Namespace:  chart.ReleaseNamespace,
-		Chart:      chartName,
-		Version:    c.values.Cilium.Version,
-		Repository: c.values.Cilium.Repository,
-		Values:     toMap(values),
-		UserValues: c.values.Cilium.Values,
-		Kubeconfig: args.Kubeconfig,
-		Flux:       c.values.Cilium.Owner == cluster.OwnerFlux,
-		Own:        toMap(own),
-		FluxValues: args.FluxValues,
-		Git:        args.Cluster.InGit(chart.ReleaseName),
-		Renderer:   args.KubernetesProvider,
+		Service: c.values.Cilium.Service(), Values: values, Own: own, Kubeconfig: args.Kubeconfig, FluxValues: args.FluxValues,
+		Git: args.Cluster.InGit(chart.ReleaseName), Renderer: args.KubernetesProvider,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
 		// uninstallation would remove the network of a running cluster. With the cluster, the release is deleted anyway.
 	}, args.Child(c, pulumi.RetainOnDelete(true), pulumi.DependsOn(secrets)))
@@ -168,29 +154,4 @@ func (a *CiliumCoreArgs) validateMode() error {
 		problems = append(problems, errors.New("kubeconfig: is missing; pass TalosCluster's"))
 	}
 	return errors.Join(problems...)
-}
-
-// toMap converts a tree to inputs leaf by leaf, so that a preview hides only the leaves that are secret or unknown.
-func toMap(tree map[string]any) pulumi.Map {
-	inputs := pulumi.Map{}
-	for key, value := range tree {
-		inputs[key] = toInput(value)
-	}
-	return inputs
-}
-
-func toInput(value any) pulumi.Input {
-	switch value := value.(type) {
-	case pulumi.Input:
-		return value
-	case map[string]any:
-		return toMap(value)
-	case []any:
-		inputs := pulumi.Array{}
-		for _, element := range value {
-			inputs = append(inputs, toInput(element))
-		}
-		return inputs
-	}
-	return pulumi.Any(value)
 }

@@ -19,9 +19,9 @@ func renderBlank(ctx *pulumi.Context, v chart.Values, provider pulumi.ProviderRe
 	if err != nil {
 		return nil, err
 	}
+	service := v.Cilium.Service()
 	args := &helm.TemplateArgs{
-		Name: chart.ReleaseName, Namespace: chart.ReleaseNamespace,
-		Chart: chartName, Version: v.Cilium.Version, Repository: v.Cilium.Repository,
+		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
 		KubernetesVersion: v.Kubernetes.Version,
 		Values:            values,
 	}

@@ -92,24 +92,13 @@ func (a *GitOpsHandoverArgs) install(ctx *pulumi.Context, name string, h pulumi.
 	}
 	after := a.Child(h, pulumi.DependsOn([]pulumi.Resource{values}))
 	service := a.GitOps.Operator.Service()
-	own, err := cluster.ChartValues(nil).MergedInto(service.Values)
+	all, own, err := service.Trees()
 	if err != nil {
 		return nil, err
-	}
-	all, err := service.UserValues.MergedInto(service.Values)
-	if err != nil {
-		return nil, err
-	}
-	var given pulumi.MapInput // nil without values
-	if len(all) > 0 {
-		given = pulumi.ToMap(all)
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
-		Values: given,
-		Name:   cluster.FluxOperator, Namespace: cluster.FluxNamespace, Chart: a.GitOps.Operator.Chart, Version: a.GitOps.Operator.Version,
-		UserValues: a.GitOps.Operator.Values, Kubeconfig: a.Kubeconfig,
-		Flux: a.GitOps.Operator.Owner == cluster.OwnerFlux, Own: pulumi.ToMap(own), FluxValues: a.FluxValues,
-		Git: a.OperatorGit, Renderer: a.KubernetesProvider,
+		Service: service, Values: all, Own: own, Kubeconfig: a.Kubeconfig, FluxValues: a.FluxValues, Git: a.OperatorGit,
+		Renderer: a.KubernetesProvider,
 	}, after)
 	if err != nil {
 		return nil, err

@@ -67,17 +67,7 @@ const PathCA = "tls.ca.cert"
 // place sets values at their dotted paths in a tree, and returns the tree.
 func place(tree, values map[string]any) map[string]any {
 	for path, value := range values {
-		keys := strings.Split(path, ".")
-		at := tree
-		for _, key := range keys[:len(keys)-1] {
-			below, ok := at[key].(map[string]any)
-			if !ok {
-				below = map[string]any{}
-				at[key] = below
-			}
-			at = below
-		}
-		at[keys[len(keys)-1]] = value
+		cluster.SetValue(tree, value, strings.Split(path, ".")...)
 	}
 	return tree
 }

@@ -23,10 +23,12 @@ func (a *ReleaseArgs) showDifference(ctx *pulumi.Context, change *pulumi.Resourc
 	if wasFlux == isFlux {
 		return
 	}
-	what := fmt.Sprintf("Helm release %s/%s goes from Pulumi to Flux", a.Namespace, a.Name)
-	before, after := a.installed(change.OldInputs), manifests.Chart{Chart: a.Chart, Version: a.Version, Repository: a.Repository}
+	what := fmt.Sprintf("Helm release %s/%s goes from Pulumi to Flux", a.Service.Namespace, a.Service.Name)
+	before, after := installed(change.OldInputs), manifests.Chart{
+		Chart: a.Service.Chart, Version: a.Service.Version, Repository: a.Service.Repository,
+	}
 	if wasFlux {
-		what = fmt.Sprintf("Helm release %s/%s comes back from Flux to Pulumi", a.Namespace, a.Name)
+		what = fmt.Sprintf("Helm release %s/%s comes back from Flux to Pulumi", a.Service.Namespace, a.Service.Name)
 	}
 	known := true
 	after.Values, known = a.resolved(ctx.Context())
@@ -71,7 +73,8 @@ func (a *ReleaseArgs) compared(ctx *pulumi.Context, before, after manifests.Char
 	for i, side := range []manifests.Chart{before, after} {
 		var err error
 		sides[i], err = Template(ctx, &TemplateArgs{
-			Name: a.Name, Namespace: a.Namespace, Chart: side.Chart, Version: side.Version, Repository: side.Repository, Values: side.Values,
+			Name: a.Service.Name, Namespace: a.Service.Namespace, Chart: side.Chart, Version: side.Version, Repository: side.Repository,
+			Values: side.Values,
 		}, pulumi.Provider(a.Renderer))
 		if err != nil {
 			return fmt.Sprintf("%s\nthe objects were not compared: %v", values, err), false
@@ -89,7 +92,7 @@ func say(ctx *pulumi.Context, text string) {
 }
 
 // installed returns what Pulumi has installed, from the inputs in the state.
-func (a *ReleaseArgs) installed(inputs resource.PropertyMap) manifests.Chart {
+func installed(inputs resource.PropertyMap) manifests.Chart {
 	side := manifests.Chart{Chart: text(inputs["chart"]), Version: text(inputs["version"])}
 	if options := inputs["repositoryOpts"]; options.IsObject() {
 		side.Repository = text(options.ObjectValue()["repo"])
@@ -132,7 +135,7 @@ func mask(value any) string {
 // resolved returns the values of the arguments with secrets masked, and whether all are known.
 func (a *ReleaseArgs) resolved(ctx context.Context) (map[string]any, bool) {
 	known := true
-	values, _ := resolve(ctx, a.Values, &known).(map[string]any)
+	values, _ := resolve(ctx, toMap(a.Values), &known).(map[string]any)
 	return values, known
 }
 
@@ -177,7 +180,7 @@ func plain(value any) any {
 // withGitValues returns the values with the user's values in Git instead of those in the stack file.
 func (a *ReleaseArgs) withGitValues(values map[string]any) (map[string]any, error) {
 	own, _ := plain(values).(map[string]any)
-	mine, err := a.UserValues.Tree()
+	mine, err := a.Service.UserValues.Tree()
 	if err != nil {
 		return nil, err
 	}

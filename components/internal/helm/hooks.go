@@ -21,7 +21,7 @@ func (a *ReleaseArgs) hooks(ctx *pulumi.Context, name string) (pulumi.ResourceOp
 	}
 	inCluster := component.WithKubeconfig(ctx, a.Kubeconfig) // in a preview it may be unknown, and then no hook sends anything
 	// The last part of an OCI reference is the chart's own name.
-	release := leftover.Release{Namespace: a.Namespace, Name: a.Name, Chart: path.Base(a.Chart)}
+	release := leftover.Release{Namespace: a.Service.Namespace, Name: a.Service.Name, Chart: path.Base(a.Service.Chart)}
 	clear, err := ctx.RegisterResourceHook(name+"-leftover", func(*pulumi.ResourceHookArgs) error {
 		return inCluster(func(ctx context.Context, kubeconfig string) error { return leftover.Clear(ctx, kubeconfig, release) })
 	}, nil)
@@ -30,8 +30,8 @@ func (a *ReleaseArgs) hooks(ctx *pulumi.Context, name string) (pulumi.ResourceOp
 	}
 	update, err := ctx.RegisterResourceHook(name+"-unlock", func(*pulumi.ResourceHookArgs) error {
 		return inCluster(func(ctx context.Context, kubeconfig string) error {
-			if !a.Flux {
-				owner := leftover.Owner{Namespace: cluster.FluxNamespace, Name: a.Name}
+			if !a.ownedByFlux() {
+				owner := leftover.Owner{Namespace: cluster.FluxNamespace, Name: a.Service.Name}
 				if err := leftover.Released(ctx, kubeconfig, owner); err != nil {
 					return err
 				}

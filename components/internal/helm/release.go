@@ -27,28 +27,21 @@ const typeRelease = "kubernetes:helm.sh/v3:Release"
 // timeout is the longest wait for one Kubernetes operation, such as a chart's hook.
 const timeout = 5 * time.Minute
 
-// ReleaseArgs are the provider's inputs that Slipway uses.
+// ReleaseArgs are the arguments of a release.
 type ReleaseArgs struct {
-	Name      string // release name; fixed, so that Flux can adopt the release; required
-	Namespace string // namespace of the release; required
-	Chart     string // name in Repository, or an oci:// reference without a tag; required
-	Version   string // exact chart version; required: without one each run could install another chart
+	// Service is the release, with its chart and its owner; required. If Flux owns it, Pulumi installs it on a new cluster, and never changes
+	// or removes it afterwards. Chart, version and values are those that Git declares then. Flux gets the values Own by FluxValues.
+	Service cluster.Service
 
-	Repository string // https URL of the chart repository; empty exactly if Chart is an oci:// reference
-
-	Values pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
+	// Values are those of the chart, with the user's; none means the chart's own. Own is the part that Slipway sets. In both, a value may be
+	// an input of Pulumi, and secrets stay secret in the state.
+	Values, Own map[string]any
 
 	// Kubeconfig is the cluster's kubeconfig, YAML. With it, the record that an interrupted run has left of this release is removed
 	// before the installation. With nil, remove such a record by hand.
 	Kubeconfig pulumi.StringInput
 
-	// Flux means that Flux owns the release: Pulumi installs it on a new cluster, and never changes or removes it afterwards. Chart, version
-	// and values are those that Git declares. Flux gets the values Own, which are those that Slipway sets, by FluxValues.
-	Flux       bool
-	Own        pulumi.Map
 	FluxValues *component.FluxValues // nil means that no Flux is there, which may come later
-
-	UserValues cluster.ChartValues // the part of Values that is the user's own, for the comparison below; optional
 
 	// Git is what the repository declares of the release; nil means nothing. A preview compares it with what Pulumi has installed, before
 	// the owner changes.
@@ -61,6 +54,8 @@ type ReleaseArgs struct {
 // upgrades the release for it: the last time before Flux takes over, with what Pulumi installed last, and the first time after Pulumi takes
 // the release back.
 const ownedByFlux = "owned by Flux"
+
+func (a *ReleaseArgs) ownedByFlux() bool { return a.Service.Owner == cluster.OwnerFlux }
 
 // fluxChanges are the inputs that Pulumi ignores while Flux owns a release: all but its name, namespace and description.
 var fluxChanges = []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}
@@ -82,24 +77,25 @@ func (r *Release) Leaves() []pulumi.Resource { return slices.Clone(r.leaves) }
 // NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks the pods, and names pods that do
 // not run. The opts must contain the Kubernetes provider, or a parent with it.
 func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pulumi.ResourceOption) (*Release, error) {
+	service := args.Service
 	inputs := pulumi.Map{
-		"name":      pulumi.String(args.Name),
-		"namespace": pulumi.String(args.Namespace),
-		"chart":     pulumi.String(args.Chart),
-		"version":   pulumi.String(args.Version),
+		"name":      pulumi.String(service.Name),
+		"namespace": pulumi.String(service.Namespace),
+		"chart":     pulumi.String(service.Chart),
+		"version":   pulumi.String(service.Version),
 		"skipAwait": pulumi.Bool(true),
 		"timeout":   pulumi.Int(int(timeout / time.Second)),
 		// The SDK's own type sends this constant; the provider has two kinds of Release, which differ by it.
 		"compat": pulumi.String("true"),
 	}
-	if args.Repository != "" {
-		inputs["repositoryOpts"] = pulumi.Map{"repo": pulumi.String(args.Repository)}
+	if service.Repository != "" {
+		inputs["repositoryOpts"] = pulumi.Map{"repo": pulumi.String(service.Repository)}
 	}
-	if args.Values != nil {
-		inputs["values"] = args.Values
+	if len(args.Values) > 0 {
+		inputs["values"] = toMap(args.Values)
 	}
 	own := []pulumi.ResourceOption{}
-	if args.Flux {
+	if args.ownedByFlux() {
 		inputs["description"] = pulumi.String(ownedByFlux)
 		own = append(own, pulumi.RetainOnDelete(true), pulumi.IgnoreChanges(fluxChanges))
 	}
@@ -115,7 +111,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		return nil, err
 	}
 	release.leaves = []pulumi.Resource{release}
-	if args.Flux && args.FluxValues != nil {
+	if args.ownedByFlux() && args.FluxValues != nil {
 		values, err := args.newValues(ctx, slices.Concat(opts, []pulumi.ResourceOption{pulumi.DependsOn(release.leaves)})...)
 		if err != nil {
 			return nil, err
@@ -128,17 +124,42 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 // newValues registers the Secret with the values that Slipway sets in the chart of a release that Flux owns. Its HelmRelease reads it, and
 // Flux rolls out a changed value at once. What verifies the release waits for it: the effect of a change comes by no other way.
 func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOption) (pulumi.Resource, error) {
-	text := a.Own.ToMapOutput().ApplyT(func(values map[string]any) (string, error) {
+	text := toMap(a.Own).ToMapOutput().ApplyT(func(values map[string]any) (string, error) {
 		written, err := json.Marshal(values) // JSON is YAML, too
 		return base64.StdEncoding.EncodeToString(written), err
 	}).(pulumi.StringOutput)
-	return v1.NewSecret(ctx, a.FluxValues.Prefix+a.Name, &v1.SecretArgs{
+	return v1.NewSecret(ctx, a.FluxValues.Prefix+a.Service.Name, &v1.SecretArgs{
 		Metadata: metav1.ObjectMetaArgs{
-			Name: pulumi.String(fluxrelease.ValuesSecret(a.Name)), Namespace: pulumi.String(cluster.FluxNamespace),
+			Name: pulumi.String(fluxrelease.ValuesSecret(a.Service.Name)), Namespace: pulumi.String(cluster.FluxNamespace),
 			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
 		},
 		// data instead of stringData: the API server returns data, so that a refresh finds no difference.
 		Data: pulumi.StringMap{fluxrelease.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
 		// With the owner, the Secret goes, also where the release stays.
 	}, slices.Concat(opts, []pulumi.ResourceOption{pulumi.RetainOnDelete(false), a.FluxValues.Options})...)
+}
+
+// toMap converts a tree to inputs leaf by leaf, so that a preview hides only the leaves that are secret or unknown.
+func toMap(tree map[string]any) pulumi.Map {
+	inputs := pulumi.Map{}
+	for key, value := range tree {
+		inputs[key] = toInput(value)
+	}
+	return inputs
+}
+
+func toInput(value any) pulumi.Input {
+	switch value := value.(type) {
+	case pulumi.Input:
+		return value
+	case map[string]any:
+		return toMap(value)
+	case []any:
+		inputs := pulumi.Array{}
+		for _, element := range value {
+			inputs = append(inputs, toInput(element))
+		}
+		return inputs
+	}
+	return pulumi.Any(value)
 }

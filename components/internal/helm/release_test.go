@@ -7,15 +7,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func validArgs() *helm.ReleaseArgs {
 	return &helm.ReleaseArgs{
-		Name: "cilium", Namespace: "kube-system", Chart: "cilium", Version: "1.18.7",
-		Repository: "https://helm.cilium.io/",
-		Values:     pulumi.Map{"a": pulumi.ToSecret(pulumi.String("hidden")), "b": pulumi.Int(2)},
+		Service: cluster.Service{
+			Name: "cilium", Namespace: "kube-system", Chart: "cilium", Version: "1.18.7", Repository: "https://helm.cilium.io/",
+		},
+		Values: map[string]any{"a": pulumi.ToSecret(pulumi.String("hidden")), "b": 2},
 	}
 }
 

@@ -55,9 +55,8 @@ func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resourc
 		after = append(slices.Clone(after), namespace)
 	}
 	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
-		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
-		Values: values, UserValues: service.UserValues, Kubeconfig: args.Kubeconfig,
-		Flux: service.Owner == cluster.OwnerFlux, Own: own, FluxValues: args.FluxValues, Git: args.Git, Renderer: args.KubernetesProvider,
+		Service: service, Values: values, Own: own, Kubeconfig: args.Kubeconfig, FluxValues: args.FluxValues, Git: args.Git,
+		Renderer: args.KubernetesProvider,
 	}, args.Child(parent, pulumi.DependsOn(after)))
 	if err != nil {
 		return nil, err
@@ -119,55 +118,26 @@ func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 	})
 }
 
-// values returns the values of the chart as inputs, the values that Slipway sets, and the checksum of the values that are known when the
-// program starts. If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
-func (a *Args) values() (all, own pulumi.Map, checksum string, err error) {
-	text, err := json.Marshal(a.Service.Values)
+// values returns the values of the chart, the part that Slipway sets, and the checksum of the values that are known when the program starts.
+// If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
+func (a *Args) values() (all, own map[string]any, checksum string, err error) {
+	all, own, err = a.Service.Trees()
 	if err != nil {
 		return nil, nil, "", err
 	}
-	ours, err := cluster.ChartValues(nil).MergedInto(a.Service.Values)
+	var known any = all
+	if len(a.Service.UserValues) == 0 || a.Service.Owner == cluster.OwnerFlux {
+		known = a.Service.Values
+	}
+	text, err := json.Marshal(known)
 	if err != nil {
 		return nil, nil, "", err
-	}
-	tree, err := a.Service.UserValues.MergedInto(a.Service.Values)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	if len(a.Service.UserValues) > 0 && a.Service.Owner != cluster.OwnerFlux {
-		if text, err = json.Marshal(tree); err != nil {
-			return nil, nil, "", err
-		}
-	}
-	var path []string
-	if a.Reads != nil {
-		path = strings.Split(a.PodAnnotations, ".")
 	}
 	sum := sha256.Sum256(text)
-	return inputs(tree, path, a.Reads), inputs(ours, path, a.Reads), hex.EncodeToString(sum[:]), nil
-}
-
-// inputs returns a tree of values as inputs. With a path, the map there gets the annotation cluster.AnnotationReads, too.
-func inputs(tree map[string]any, path []string, reads pulumi.StringInput) pulumi.Map {
-	inputs := plain(tree)
-	if len(path) == 0 {
-		return inputs
+	if a.Reads != nil {
+		path := append(strings.Split(a.PodAnnotations, "."), cluster.AnnotationReads)
+		cluster.SetValue(all, a.Reads, path...)
+		cluster.SetValue(own, a.Reads, path...)
 	}
-	at, inner := inputs, tree
-	for _, key := range path {
-		inner, _ = inner[key].(map[string]any)
-		below := plain(inner)
-		at[key] = below
-		at = below
-	}
-	at[cluster.AnnotationReads] = reads
-	return inputs
-}
-
-func plain(tree map[string]any) pulumi.Map {
-	inputs := pulumi.Map{}
-	for key, value := range tree {
-		inputs[key] = pulumi.Any(value)
-	}
-	return inputs
+	return all, own, hex.EncodeToString(sum[:]), nil
 }
