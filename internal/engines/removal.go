@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -51,22 +51,33 @@ func (r *Removal) Persist(ctx context.Context, f func() error) error {
 	return kubeapi.Retry(ctx, func(err error) { r.Once("asks again: %v", err) }, f)
 }
 
-// Each calls f with each object of a resource. A resource that the API server does not know has no objects.
-func (r *Removal) Each(ctx context.Context, resource string, objects dynamic.ResourceInterface, f func(*unstructured.Unstructured)) error {
-	err := r.Persist(ctx, func() error {
-		list, err := objects.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
+// Kind is a kind of an engine's objects.
+type Kind struct {
+	Name     string
+	Resource schema.GroupVersionResource
+}
+
+// Look reads what exists of kinds in a namespace, or in all with "". A kind that the API server does not know has no objects.
+func Look[O Object](
+	ctx context.Context, r *Removal, namespace string, kinds []Kind, read func(kind string, u *unstructured.Unstructured) O,
+) (map[Key]O, error) {
+	seen := map[Key]O{}
+	for _, kind := range kinds {
+		err := r.Persist(ctx, func() error {
+			list, err := r.API.Objects.Resource(kind.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				seen[KeyOf(kind.Name, &list.Items[i])] = read(kind.Name, &list.Items[i])
+			}
+			return nil
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("list of %s: %w", kind.Resource.Resource, err)
 		}
-		for i := range list.Items {
-			f(&list.Items[i])
-		}
-		return nil
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("list of %s: %w", resource, err)
 	}
-	return nil
+	return seen, nil
 }
 
 // Key identifies an object in a namespace.

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
-// Kinds of Argo CD.
+// Names of Argo CD's kinds.
 const (
 	application    = "Application"
 	applicationSet = "ApplicationSet"
@@ -23,14 +23,10 @@ const (
 
 const group = "argoproj.io"
 
-// resources are the resources of the kinds.
-var resources = []struct {
-	kind     string
-	resource schema.GroupVersionResource
-}{
-	{applicationSet, schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "applicationsets"}},
-	{application, schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "applications"}},
-	{appProject, schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "appprojects"}},
+var kinds = []engines.Kind{
+	{Name: applicationSet, Resource: schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "applicationsets"}},
+	{Name: application, Resource: schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "applications"}},
+	{Name: appProject, Resource: schema.GroupVersionResource{Group: group, Version: "v1alpha1", Resource: "appprojects"}},
 }
 
 // Finalizers and annotations that Argo CD and Kubernetes act on.

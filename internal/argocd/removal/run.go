@@ -16,7 +16,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -81,29 +80,15 @@ func titles(of map[key]bool) (all []string) {
 	return all
 }
 
-// look reads what exists. A kind that the API server does not know has no objects.
+// look reads what exists.
 func (r *run) look(ctx context.Context) (view, error) {
-	seen := view{}
-	for _, of := range resources {
-		err := r.Each(ctx, of.resource.Resource, r.objects(of.kind), func(u *unstructured.Unstructured) {
-			o := newObject(of.kind, u)
-			seen[o.key] = o
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return seen, nil
+	return engines.Look(ctx, r.Removal, r.spec.Namespace, kinds, newObject)
 }
 
 // objects returns the client for a kind of Argo CD.
 func (r *run) objects(kind string) dynamic.ResourceInterface {
-	for _, of := range resources {
-		if of.kind == kind {
-			return r.API.Objects.Resource(of.resource).Namespace(r.spec.Namespace)
-		}
-	}
-	panic("removal: " + kind + " is no kind of Argo CD")
+	i := slices.IndexFunc(kinds, func(of engines.Kind) bool { return of.Name == kind })
+	return r.API.Objects.Resource(kinds[i].Resource).Namespace(r.spec.Namespace)
 }
 
 // patch changes an object as it was seen. It returns the object's new version; "" if the object has changed since, or is gone.

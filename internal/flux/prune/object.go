@@ -17,26 +17,32 @@ import (
 
 // applier is a kind of object from which Flux applies other objects, and removes them again when it is deleted.
 type applier struct {
-	kind     string
-	resource schema.GroupVersionResource
-	labels   string            // what it applies has the labels LABELS/name and LABELS/namespace
-	stay     map[string]string // label or annotation of an object that it does not remove
+	engines.Kind
+	labels string            // what it applies has the labels LABELS/name and LABELS/namespace
+	stay   map[string]string // label or annotation of an object that it does not remove
 }
+
+// Resources of the appliers.
+var (
+	setResource           = schema.GroupVersionResource{Group: "fluxcd.controlplane.io", Version: "v1", Resource: "resourcesets"}
+	kustomizationResource = schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"}
+	releaseResource       = schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}
+)
 
 var appliers = []applier{
 	{
-		"ResourceSet", schema.GroupVersionResource{Group: "fluxcd.controlplane.io", Version: "v1", Resource: "resourcesets"},
+		engines.Kind{Name: "ResourceSet", Resource: setResource},
 		"resourceset.fluxcd.controlplane.io", map[string]string{"fluxcd.controlplane.io/prune": "disabled"},
 	},
 	{
-		kustomization, schema.GroupVersionResource{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"},
+		engines.Kind{Name: kustomization, Resource: kustomizationResource},
 		"kustomize.toolkit.fluxcd.io", map[string]string{
 			"kustomize.toolkit.fluxcd.io/prune": "disabled", "kustomize.toolkit.fluxcd.io/reconcile": "disabled",
 			"kustomize.toolkit.fluxcd.io/ssa": "ignore",
 		},
 	},
 	{
-		"HelmRelease", schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"},
+		engines.Kind{Name: "HelmRelease", Resource: releaseResource},
 		"helm.toolkit.fluxcd.io", map[string]string{"helm.sh/resource-policy": "keep"},
 	},
 }
@@ -58,12 +64,12 @@ type object struct {
 	ready     string // the Ready condition in words
 }
 
-func newObject(of applier, u *unstructured.Unstructured) object {
-	o := object{key: engines.KeyOf(of.kind, u), deleting: u.GetDeletionTimestamp() != nil, ready: readiness(u)}
+func newObject(kind string, u *unstructured.Unstructured) object {
+	o := object{key: engines.KeyOf(kind, u), deleting: u.GetDeletionTimestamp() != nil, ready: readiness(u)}
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	for _, owner := range appliers {
 		if name := labels[owner.labels+"/name"]; name != "" && o.owner == (key{}) {
-			o.owner = key{Kind: owner.kind, Namespace: labels[owner.labels+"/namespace"], Name: name}
+			o.owner = key{Kind: owner.Name, Namespace: labels[owner.labels+"/namespace"], Name: name}
 			for _, mark := range slices.Sorted(maps.Keys(owner.stay)) {
 				if value := owner.stay[mark]; strings.EqualFold(labels[mark], value) || strings.EqualFold(annotations[mark], value) {
 					o.stays = mark + ": " + value
@@ -73,7 +79,7 @@ func newObject(of applier, u *unstructured.Unstructured) object {
 	}
 	o.suspended, _, _ = unstructured.NestedBool(u.Object, "spec", "suspend")
 	entries, _, _ := unstructured.NestedSlice(u.Object, "status", "inventory", "entries")
-	switch of.kind {
+	switch kind {
 	case "ResourceSet":
 		o.empty, o.suspended = len(entries) == 0, strings.EqualFold(annotations[reconcileAnnotation], disabled)
 	case kustomization:

@@ -17,9 +17,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/engines"
@@ -127,31 +127,16 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 	return report, nil
 }
 
-// look reads what exists. A kind that the API server does not know has no objects.
+// look reads what exists.
 func (r *run) look(ctx context.Context) (view, error) {
-	seen := view{}
-	for _, of := range appliers {
-		err := r.Each(ctx, of.resource.Resource, r.API.Objects.Resource(of.resource), func(u *unstructured.Unstructured) {
-			o := newObject(of, u)
-			seen[o.key] = o
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return seen, nil
+	kinds := xslices.Map(appliers, func(of applier) engines.Kind { return of.Kind })
+	return engines.Look(ctx, r.Removal, "", kinds, newObject)
 }
 
 // delete deletes the root. Flux then removes what it has applied, and all below it.
 func (r *run) delete(ctx context.Context, root key) error {
-	var of applier
-	for _, one := range appliers {
-		if one.kind == root.Kind {
-			of = one
-		}
-	}
 	err := r.Persist(ctx, func() error {
-		return r.API.Objects.Resource(of.resource).Namespace(root.Namespace).Delete(ctx, root.Name, metav1.DeleteOptions{})
+		return r.API.Objects.Resource(kustomizationResource).Namespace(root.Namespace).Delete(ctx, root.Name, metav1.DeleteOptions{})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: cannot be deleted: %w", root, err)
