@@ -188,19 +188,12 @@ func (r *reader) values(git *cluster.Git, release map[string]any) {
 // value returns what is at a dotted path of an object; nil if there is nothing. A key in brackets may have dots:
 // metadata.annotations[a.b/c].
 func value(object map[string]any, at string) any {
-	if before, key, bracket := strings.Cut(at, "["); bracket {
-		below, _ := value(object, before).(map[string]any)
+	at, key, bracket := strings.Cut(at, "[")
+	found := cluster.ValueAt(object, at)
+	if below, _ := found.(map[string]any); bracket {
 		return below[strings.TrimSuffix(key, "]")]
 	}
-	var here any = object
-	for key := range strings.SplitSeq(at, ".") {
-		below, is := here.(map[string]any)
-		if !is {
-			return nil
-		}
-		here = below[key]
-	}
-	return here
+	return found
 }
 
 func shown(value any) string {
