@@ -255,28 +255,14 @@ func (c *Cluster) checkArgoCD(findings *Findings) {
 		return
 	}
 	const forFlux = "is for Flux, and gitops.engine is argocd"
-	for _, one := range []struct {
-		path  string
-		given bool
-	}{{"gitops.oci", g.OCI != nil}, {"gitops.bucket", g.Bucket != nil}} {
-		if one.given && !findings.Unusable(one.path) {
-			findings.Found(one.path, "write gitops.url", "is a source that Slipway gives to Flux only, and gitops.engine is argocd")
-		}
-	}
+	findings.refuse("write gitops.url", "is a source that Slipway gives to Flux only, and gitops.engine is argocd",
+		oneKey{"gitops.oci", g.OCI != nil}, oneKey{"gitops.bucket", g.Bucket != nil})
 	var plain GitOps
 	SetDefaults(&plain)
 	plain.Flux.derive()
-	if !same(g.Operator, plain.Operator) {
-		findings.Found("gitops.operator", "remove it", forFlux)
-	}
-	if !same(g.Flux, plain.Flux) {
-		findings.Found("gitops.flux", "remove it", forFlux)
-	}
-	for _, secret := range []NamedSecret{{"fluxRegistryConfig", c.FluxRegistryConfig}, {"sopsAgeKey", c.SOPSAgeKey}} {
-		if secret.Secret.IsSet() {
-			findings.Found(secret.Key, "run: pulumi config rm slipway:"+secret.Key, forFlux)
-		}
-	}
+	findings.refuse("remove it", forFlux,
+		oneKey{"gitops.operator", !same(g.Operator, plain.Operator)}, oneKey{"gitops.flux", !same(g.Flux, plain.Flux)})
+	findings.unset(forFlux, NamedSecret{"fluxRegistryConfig", c.FluxRegistryConfig}, NamedSecret{"sopsAgeKey", c.SOPSAgeKey})
 	for _, release := range c.Releases() {
 		if release.Owner == OwnerFlux {
 			findings.Found(release.Key+".owner", "remove it", "flux %s", forFlux)

@@ -290,20 +290,10 @@ func (c clusterCheck) otherThanGit(g GitOps) {
 	if g.OCI != nil && g.Bucket != nil {
 		c.Found("gitops.bucket", "keep one", "is given beside gitops.oci, and Flux syncs from one source")
 	}
-	if g.URL != "" {
-		c.Found("gitops.url", remedy, "is given beside %s, and Flux syncs from one source", section)
-	}
-	if g.GitHubApp != nil {
-		c.Found("gitops.githubApp", remedy, "is for a Git repository, and %s is given", section)
-	}
-	if g.KnownHosts != "" {
-		c.Found("gitops.knownHosts", remedy, "is for a Git repository, and %s is given", section)
-	}
-	for _, one := range []NamedSecret{{"gitPassword", c.GitPassword}, {"gitIdentity", c.GitIdentity}} {
-		if one.Secret.IsSet() {
-			c.Found(one.Key, "run: pulumi config rm slipway:"+one.Key, "is for a Git repository, and %s is given", section)
-		}
-	}
+	c.refuse(remedy, "is given beside "+section+", and Flux syncs from one source", oneKey{"gitops.url", g.URL != ""})
+	forGit := "is for a Git repository, and " + section + " is given"
+	c.refuse(remedy, forGit, oneKey{"gitops.githubApp", g.GitHubApp != nil}, oneKey{"gitops.knownHosts", g.KnownHosts != ""})
+	c.unset(forGit, NamedSecret{"gitPassword", c.GitPassword}, NamedSecret{"gitIdentity", c.GitIdentity})
 	if g.CA != "" {
 		c.fault("gitops.ca", syntax.Certificates(string(g.CA)))
 	}
@@ -332,18 +322,9 @@ func (c clusterCheck) unusedSourceSecrets(g GitOps) {
 func (c clusterCheck) gitBySSH() {
 	const problem, remedy = "is for https, and gitops.url is an ssh URL", "remove it, or write an https URL"
 	g := c.GitOps
-	if g.GitHubApp != nil {
-		c.Found("gitops.githubApp", remedy, problem)
-	}
-	if g.Public {
-		c.Found("gitops.public", remedy, problem)
-	}
-	if g.CA != "" {
-		c.Found("gitops.ca", remedy, problem)
-	}
-	if c.GitPassword.IsSet() {
-		c.Found("gitPassword", "write an https URL, or run: pulumi config rm slipway:gitPassword", problem)
-	}
+	c.refuse(remedy, problem,
+		oneKey{"gitops.githubApp", g.GitHubApp != nil}, oneKey{"gitops.public", g.Public}, oneKey{"gitops.ca", g.CA != ""})
+	c.refuse("write an https URL, or run: pulumi config rm slipway:gitPassword", problem, oneKey{"gitPassword", c.GitPassword.IsSet()})
 	if g.KnownHosts == "" {
 		c.Found("gitops.knownHosts", syntax.KeyScan(g.URL), "is missing")
 		return
@@ -354,12 +335,8 @@ func (c clusterCheck) gitBySSH() {
 func (c clusterCheck) gitByHTTPS() {
 	const problem = "is for SSH, and gitops.url is an https URL"
 	g := c.GitOps
-	if g.KnownHosts != "" {
-		c.Found("gitops.knownHosts", "remove it, or write an ssh URL", problem)
-	}
-	if c.GitIdentity.IsSet() {
-		c.Found("gitIdentity", "write an ssh URL, or run: pulumi config rm slipway:gitIdentity", problem)
-	}
+	c.refuse("remove it, or write an ssh URL", problem, oneKey{"gitops.knownHosts", g.KnownHosts != ""})
+	c.refuse("write an ssh URL, or run: pulumi config rm slipway:gitIdentity", problem, oneKey{"gitIdentity", c.GitIdentity.IsSet()})
 	if g.CA != "" {
 		c.fault("gitops.ca", syntax.Certificates(string(g.CA)))
 	}

@@ -119,6 +119,28 @@ func (f *Findings) fault(path string, fault *syntax.Fault) {
 	}
 }
 
+// oneKey is a key of the stack file, and whether the file has it.
+type oneKey struct {
+	path  string
+	given bool
+}
+
+// refuse adds the same problem for each of the keys that the file has, as Found.
+func (f *Findings) refuse(remedy, problem string, keys ...oneKey) {
+	for _, key := range keys {
+		if key.given && !f.Unusable(key.path) {
+			f.Add(key.path, remedy, problem)
+		}
+	}
+}
+
+// unset adds a problem for each of the secrets that are set.
+func (f *Findings) unset(problem string, secrets ...NamedSecret) {
+	for _, one := range secrets {
+		f.refuse("run: pulumi config rm slipway:"+one.Key, problem, oneKey{one.Key, one.Secret.IsSet()})
+	}
+}
+
 // unused adds a problem with a secret of a section that is missing, if the secret is given.
 func (f *Findings) unused(section string, one NamedSecret) {
 	if one.Secret.IsSet() && !f.Unusable(section) {
