@@ -28,6 +28,7 @@ const (
 	StuckMaintenance   Kind = "stuck-maintenance"
 	RebootLoop         Kind = "reboot-loop"
 	ApplyRefused       Kind = "apply-refused"
+	NoTime             Kind = "no-time"
 	BootstrapReplyLost Kind = "bootstrap-reply-lost"
 	EtcdMemberMissing  Kind = "etcd-member-missing"
 	EtcdLearner        Kind = "etcd-learner"
@@ -157,6 +158,12 @@ var Kinds = []Description{
 	{
 		Kind: ApplyRefused, Group: groupTalos, Target: "node",
 		WhenOn:  "every configuration is answered with InvalidArgument; `--detail` is the text",
+		WhenOff: "at once",
+	},
+	{
+		Kind: NoTime, Group: groupTalos, Target: "node",
+		WhenOn: "no time server answers a node that boots: its etcd and kubelet stay in the state Waiting, with `Waiting for time sync`. A " +
+			"node that has the time keeps it",
 		WhenOff: "at once",
 	},
 	{

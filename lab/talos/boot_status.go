@@ -15,7 +15,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
-	timeres "github.com/siderolabs/talos/pkg/machinery/resources/time"
 
 	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 	"github.com/slipway-platform/slipway/lab/talos/versions"
@@ -66,9 +65,7 @@ func (b *boot) publishHardware() {
 		booted.TypedSpec().BootedEntry = b.entry
 		b.res.Put(booted)
 	}
-	clock := timeres.NewStatus()
-	clock.TypedSpec().Synced = true
-	b.res.Put(clock)
+	b.hasTime()
 }
 
 // secureBoot tells whether the firmware has verified what runs.

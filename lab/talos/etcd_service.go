@@ -20,7 +20,10 @@ func (b *boot) etcdService() service.Spec {
 	var running *member // kept because the data directory can be emptied while etcd stops
 	return service.Spec{
 		ID: "etcd", Depends: []string{"cri"},
-		Prepare: func(ctx context.Context, _ service.Report) error {
+		Prepare: func(ctx context.Context, report service.Report) error {
+			if err := b.awaitTime(ctx, report); err != nil {
+				return err
+			}
 			if err := b.awaitEtcd(ctx); err != nil {
 				return err
 			}

@@ -198,3 +198,9 @@ func (b *boot) imagePullError(image string) error {
 	return status.Errorf(codes.NotFound, "error pulling image: failed to pull image %q: failed to resolve reference %q: %s: not found",
 		image, image, image)
 }
+
+// timeServerAnswers is for callers that hold the site's mutex.
+func (b *boot) timeServerAnswers() bool {
+	_, silent := b.m.faultLocked(fault.NoTime)
+	return !silent
+}

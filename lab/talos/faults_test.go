@@ -95,6 +95,26 @@ func TestFault_AMachineInARebootLoopNeverServesItsAPI(t *testing.T) {
 	require.Empty(t, w.status(11).Reason)
 }
 
+func TestFault_WithoutTheTimeNeitherEtcdNorKubeletStarts(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.NoTime, "vm-11", "")
+	w.install(configmachine.TypeControlPlane, 11)
+	for _, id := range []string{"etcd", "kubelet"} {
+		w.eventually(id+" waits", func() bool {
+			s := w.service(11, id)
+			return s.State == "Waiting" && s.Message == "Waiting for time sync"
+		})
+	}
+	w.faults.Clear()
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+
+	w.breaks(fault.NoTime, "vm-11", "")
+	_, err := w.admin(11).ServiceRestart(w.ctx, "kubelet")
+	require.NoError(t, err)
+	w.eventually("a kubelet starts again", func() bool { return w.service(11, "kubelet").State == "Running" })
+}
+
 func TestFault_ARefusedConfigurationIsAnInvalidArgument(t *testing.T) {
 	w := newWorld(t)
 	w.breaks(fault.ApplyRefused, "vm-11", "no, thank you")

@@ -15,7 +15,10 @@ import (
 func (b *boot) kubeletService() service.Spec {
 	return service.Spec{
 		ID: "kubelet", Depends: []string{"cri"}, CanStart: true, CanRestart: true,
-		Prepare: func(ctx context.Context, _ service.Report) error {
+		Prepare: func(ctx context.Context, report service.Report) error {
+			if err := b.awaitTime(ctx, report); err != nil {
+				return err
+			}
 			b.site.mu.Lock()
 			image := b.config.Machine().Kubelet().Image()
 			b.site.mu.Unlock()
