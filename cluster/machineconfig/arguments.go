@@ -19,12 +19,13 @@ type wrong struct {
 	problem, remedy string
 }
 
-// argued are the arguments that a configuration gives to etcd and to the components of Kubernetes, by their ids in Talos, and the feature
-// gates and the fields of its own configuration that it gives to the kubelet.
+// argued are the arguments that a configuration gives to etcd and to the components of Kubernetes, by their ids in Talos, the feature gates
+// and the fields of its own configuration that it gives to the kubelet, and those that it gives to the scheduler.
 type argued struct {
 	arguments map[string][]string
 	gates     []string
 	fields    map[string]any
+	scheduler map[string]any
 	partial   bool // patches add more, so that values cannot be compared with each other
 }
 
@@ -52,6 +53,7 @@ func arguedBy(full config.Provider) argued {
 		add(k8s.ControllerManagerID, c.ControllerManager().ExtraArgs())
 		add(k8s.SchedulerID, c.Scheduler().ExtraArgs())
 		add(etcdID, c.Etcd().ExtraArgs())
+		given.scheduler = c.Scheduler().Config()
 	}
 	if m := full.Machine(); m != nil {
 		add(k8s.KubeletID, m.Kubelet().ExtraArgs())
@@ -84,7 +86,7 @@ func FeatureGates(full config.Provider) map[string][]string {
 
 // wrongFor returns the arguments that a version of Kubernetes does not take: what was removed, and what is mistyped.
 func (a argued) wrongFor(version string) (all []wrong) {
-	if len(a.arguments)+len(a.fields) == 0 {
+	if len(a.arguments)+len(a.fields)+len(a.scheduler) == 0 {
 		return nil
 	}
 	comes, err := semver.ParseTolerant(version)

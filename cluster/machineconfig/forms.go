@@ -107,11 +107,7 @@ var formKeys = map[string][]string{
 		"level", "namespaces", "nonResourceURLs", "omitManagedFields", "omitStages", "resources", "userGroups", "users", "verbs",
 	},
 	audit + "rules[].resources[]": {"group", "resourceNames", "resources"},
-	"cluster.scheduler.config": {
-		"apiVersion", "clientConnection", "delayCacheUntilActive", "enableContentionProfiling", "enableProfiling", "extenders", "kind",
-		"leaderElection", "parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds", "profiles",
-	},
-	kubelet + "evictionHard": signals, kubelet + "evictionMinimumReclaim": signals, kubelet + "evictionSoft": signals,
+	kubelet + "evictionHard":      signals, kubelet + "evictionMinimumReclaim": signals, kubelet + "evictionSoft": signals,
 	kubelet + "evictionSoftGracePeriod": signals,
 }
 

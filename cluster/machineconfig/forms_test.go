@@ -28,8 +28,8 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 			"the component knows; write None, Metadata, Request or RequestResponse",
 		"cluster: {apiServer: {auditPolicy: {rules: [{level: None, namespace: [a]}]}}}": "cluster.apiServer.auditPolicy.rules[0].namespace: " +
 			"is no key that the component knows; did you mean namespaces?",
-		"cluster: {scheduler: {config: {profile: []}}}": "cluster.scheduler.config.profile: is no key that the component knows; did you " +
-			"mean profiles?",
+		"cluster: {scheduler: {config: {profile: []}}}": "cluster.scheduler.config.profile: profile is no field of " +
+			"KubeSchedulerConfiguration in Kubernetes 1.35; did you mean profiles?",
 		"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 500MB}}}}": "machine.kubelet.extraConfig.evictionHard." +
 			"memory.available: is neither a quantity nor a share; write one, such as 500Mi or 10%",
 		"machine: {kubelet: {extraConfig: {evictionHard: {mem.available: 5%}}}}": "machine.kubelet.extraConfig.evictionHard.mem.available: " +

@@ -10,8 +10,9 @@ import (
 )
 
 // argumentTables has a table for a minor release of Kubernetes: what its components themselves say that they take. Each line is a kind, a
-// name and, of flags and fields, the type of the value, such as int32[0,100] or string{none,static}, or of an alias what it stands for. A
-// test in lab/tools/kube compares it with them, and writes the next one.
+// name and, of flags and fields, the type of the value, such as int32[0,100] or string{none,static}, or of an alias what it stands for. Of
+// fields, a.b is in a mapping, a[] an item of a list, a.* a value of a mapping with any keys, and =a has the fields of a. A test in
+// lab/tools/kube compares it with them, and writes the next one.
 //
 //go:embed arguments/*.txt
 var argumentTables embed.FS
@@ -22,6 +23,8 @@ const (
 	admissionPlugins = "admission-plugin"
 	kubeletFields    = "kubelet-field" // of KubeletConfiguration
 	controllers      = "controller"    // of kube-controller-manager
+	schedulerFields  = "scheduler-field"
+	schedulerPlugins = "scheduler-plugin"
 	etcdFeatureGates = "etcd-feature-gate"
 )
 

@@ -76,6 +76,15 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 	for patch, says := range map[string]string{
 		"cluster: {apiServer: {extraArgs: {event-ttl: '2'}}}": "cluster.apiServer.extraArgs.event-ttl: event-ttl has a value that " +
 			"kube-apiserver refuses; write a duration with its unit, such as 5m",
+		"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 5}}}}": "machine.kubelet.extraConfig.evictionHard.memory." +
+			"available: evictionHard.memory.available has a value that the kubelet refuses; write a text",
+		"machine: {kubelet: {extraConfig: {logging: {vmodule: [{filePatern: a}]}}}}": "machine.kubelet.extraConfig.logging.vmodule[0]." +
+			"filePatern: logging.vmodule[0].filePatern is no field of KubeletConfiguration in Kubernetes 1.36; did you mean filePattern?",
+		"cluster: {scheduler: {config: {parallelism: '16'}}}": "cluster.scheduler.config.parallelism: parallelism has a value that " +
+			"kube-scheduler refuses; write a whole number",
+		"cluster: {scheduler: {config: {profiles: [{plugins: {bind: {disabled: [{nam: a}]}}}]}}}": "cluster.scheduler.config.profiles[0]." +
+			"plugins.bind.disabled[0].nam: profiles[0].plugins.bind.disabled[0].nam is no field of KubeSchedulerConfiguration in " +
+			"Kubernetes 1.36; did you mean name?",
 		"cluster: {apiServer: {extraArgs: {profiling: 'ja'}}}": "cluster.apiServer.extraArgs.profiling: profiling has a value that " +
 			"kube-apiserver refuses; write true or false",
 		"cluster: {apiServer: {extraArgs: {feature-gates: MemoryQoS}}}": "cluster.apiServer.extraArgs.feature-gates: feature-gates has a " +

@@ -11,6 +11,7 @@ import (
 	"github.com/blang/semver/v4"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
@@ -33,7 +34,7 @@ func (a argued) unknownTo(version semver.Version) []wrong {
 			known.checkFlag(id, flag, value)
 		}
 	}
-	config := componentParts[k8s.KubeletID] + ".extraConfig."
+	config := kubeletConfig.part + "."
 	gates, _ := a.fields["featureGates"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		set, is := gates[name].(bool)
@@ -43,12 +44,8 @@ func (a argued) unknownTo(version semver.Version) []wrong {
 		}
 		known.checkGate(config+"featureGates", k8s.KubeletID, gate{name, strconv.FormatBool(set)})
 	}
-	for _, field := range slices.Sorted(maps.Keys(a.fields)) { // Talos refuses an unknown one, and leaves the kubelet as it is, without a word
-		known.checkName(config+field, kubeletFields, field, "field of KubeletConfiguration")
-		if kind := table[kubeletFields][field]; !isOfField(kind, a.fields[field]) {
-			known.refuse(config+field, field, field+" has a value that the kubelet refuses", toWrite(kind))
-		}
-	}
+	known.checkFields(kubeletConfig, kubeletConfig.part, "", a.fields)
+	known.checkFields(schedulerConfig, schedulerConfig.part, "", a.scheduler)
 	if !a.partial {
 		known.checkRelations(a)
 	}
@@ -98,6 +95,78 @@ func (k *knowledge) checkFlag(id, written, value string) {
 	}
 	if !isOfType(kind, value) {
 		k.refuse(part, flag, flag+" has a value that "+id+" refuses", toWrite(kind))
+	}
+}
+
+// ownConfig is a configuration of a component's own that is in the machine configuration.
+type ownConfig struct {
+	part string // that has it
+	kind string // of its fields in the table
+	name string
+	by   string // the component
+}
+
+var (
+	kubeletConfig   = ownConfig{componentParts[k8s.KubeletID] + ".extraConfig", kubeletFields, "KubeletConfiguration", "the kubelet"}
+	schedulerConfig = ownConfig{componentParts[k8s.SchedulerID] + ".config", schedulerFields, "KubeSchedulerConfiguration", k8s.SchedulerID}
+)
+
+// checkFields checks what is below a field: names and types. With an unknown name, the scheduler does not start, and Talos leaves the
+// kubelet as it is, without a word.
+func (k *knowledge) checkFields(of ownConfig, part, field string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			name := cluster.KeyPath(field, key)
+			if anyKey := cluster.KeyPath(field, "*"); k.table.has(of.kind, anyKey) {
+				name = anyKey
+			}
+			k.checkField(of, part+"."+key, name, value[key])
+		}
+	case []any:
+		for i, item := range value {
+			k.checkField(of, cluster.ItemPath(part, i), field+"[]", item)
+		}
+	}
+}
+
+// checkField checks a field, which the table has under another name than its part of the configuration.
+func (k *knowledge) checkField(of ownConfig, part, field string, value any) {
+	shown := strings.TrimPrefix(part, of.part+".")
+	if !k.table.has(of.kind, field) {
+		k.checkFieldName(of, part, field, shown)
+		return
+	}
+	form := k.table[of.kind][field]
+	if same, is := strings.CutPrefix(form, "="); is {
+		field, form = same, "map"
+	}
+	if !isOfField(form, value) {
+		k.refuse(part, shown, shown+" has a value that "+of.by+" refuses", toWrite(form))
+	} else if field != "featureGates" && form != "" {
+		k.checkFields(of, part, field, value)
+	}
+	plugin, is := value.(string)
+	if is && of == schedulerConfig && strings.Contains(part, ".enabled[") && strings.HasSuffix(part, ".name") {
+		k.checkName(part, schedulerPlugins, plugin, "plugin of kube-scheduler")
+	}
+}
+
+// checkFieldName refuses a field that the release does not have.
+func (k *knowledge) checkFieldName(of ownConfig, part, field, shown string) {
+	if what := "field of " + of.name; !k.checkGone(part, of.kind, field, what) {
+		above := field[:strings.LastIndex(field, ".")+1]
+		var beside []string
+		for _, name := range k.table.names(of.kind) {
+			if key, is := strings.CutPrefix(name, above); is && !strings.ContainsAny(key, ".[") {
+				beside = append(beside, key)
+			}
+		}
+		remedy := removeIt
+		if meant := syntax.Nearest(field[len(above):], beside, typo); meant != "" {
+			remedy = "did you mean " + meant + "?"
+		}
+		k.refuse(part, shown, shown+" is no "+k.inRelease(what), remedy)
 	}
 }
 

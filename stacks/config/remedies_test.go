@@ -328,10 +328,13 @@ func meanAt(config *yaml.Node, p *cluster.Problem, text string) bool {
 	if !found || at.index < 0 {
 		return false
 	}
-	if !strings.HasPrefix(p.Problem, "is ") || at.parent.Kind == yaml.SequenceNode {
+	if at.parent.Kind == yaml.SequenceNode {
 		return setAt(config, p.Path, text)
 	}
 	key := at.parent.Content[at.index-1]
+	if !strings.HasPrefix(p.Problem, "is ") && !strings.Contains(p.Problem, key.Value+" is no field") {
+		return setAt(config, p.Path, text)
+	}
 	if strings.HasPrefix(key.Value, "slipway:") {
 		text = "slipway:" + text
 	}

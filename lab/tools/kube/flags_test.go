@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -17,10 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/version"
+	schedulerconfig "k8s.io/kube-scheduler/config/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
 	plugins "k8s.io/kubernetes/pkg/kubeapiserver/options"
+	schedulerplugins "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 )
 
 var update = flag.Bool("update", false, "write the table anew")
@@ -48,10 +52,14 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 		}
 		lines = append(lines, line)
 	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[kubeletconfig.KubeletConfiguration]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-			lines = append(lines, "kubelet-field "+name+" "+typeOf(field.Type)+bounds[field.Name])
-		}
+	for _, field := range fieldsOf("", reflect.TypeFor[kubeletconfig.KubeletConfiguration](), bounds, map[reflect.Type]string{}) {
+		lines = append(lines, "kubelet-field "+field)
+	}
+	for _, field := range fieldsOf("", reflect.TypeFor[schedulerconfig.KubeSchedulerConfiguration](), nil, map[reflect.Type]string{}) {
+		lines = append(lines, "scheduler-field "+field)
+	}
+	for plugin := range schedulerplugins.NewInTreeRegistry() {
+		lines = append(lines, "scheduler-plugin "+plugin)
 	}
 	for _, controller := range app.KnownControllers() {
 		lines = append(lines, "controller "+controller)
@@ -93,14 +101,55 @@ func flagType(f *pflag.Flag) string {
 	return name
 }
 
-// typeOf names the type of a field as config-check knows it; "" for one that it does not know.
+// fieldsOf returns the fields of a type, with their types, and what is below them: a.b is in a mapping, a[] an item of a list, and a.* a
+// value of a mapping with any keys. =a is a type that a field before has. What is below a type with a form of its own is left out.
+func fieldsOf(path string, of reflect.Type, bounds map[string]string, seen map[reflect.Type]string) (lines []string) {
+	add := func(name string, of reflect.Type, limits string) {
+		field := path + name
+		if seen[of] != "" {
+			lines = append(lines, field+" ="+seen[of])
+			return
+		}
+		if of.Kind() == reflect.Struct && typeOf(of) == "map" {
+			seen[of] = field
+		}
+		lines = append(lines, strings.TrimRight(field+" "+typeOf(of)+limits, " "))
+		lines = append(lines, fieldsOf(field, of, nil, seen)...)
+	}
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	switch kind := of.Kind(); {
+	case typeOf(of) == "list":
+		add("[]", of.Elem(), "")
+	case kind == reflect.Map:
+		add(".*", of.Elem(), "")
+	case kind == reflect.Struct && typeOf(of) == "map":
+		if path != "" {
+			path += "."
+		}
+		for _, field := range reflect.VisibleFields(of) {
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+				add(name, field.Type, bounds[field.Name])
+			}
+		}
+	}
+	return lines
+}
+
+// typeOf names the type of a field as config-check knows it; "" for one that has a form of its own.
 func typeOf(field reflect.Type) string {
 	if field.Kind() == reflect.Pointer {
 		field = field.Elem()
 	}
+	reads := reflect.PointerTo(field).Implements
 	switch kind := field.Kind(); {
 	case field == reflect.TypeFor[metav1.Duration]():
 		return "duration"
+	case reads(reflect.TypeFor[json.Unmarshaler]()), reads(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return ""
+	case field == reflect.TypeFor[[]byte]():
+		return "string"
 	case kind == reflect.Slice:
 		return "list"
 	case kind == reflect.Map, kind == reflect.Struct:
