@@ -1,12 +1,14 @@
 package machineconfig
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/net"
 )
 
 // valueType is a type of a flag, or of a field of KubeletConfiguration.
@@ -33,18 +35,81 @@ var valueTypes = map[string]valueType{
 	"uint32":   {"a whole number of at least 0", parsed(func(f *pflag.FlagSet) { f.Uint32(anyFlag, 0, "") })},
 	"uint64":   {"a whole number of at least 0", parsed(func(f *pflag.FlagSet) { f.Uint64(anyFlag, 0, "") })},
 
-	"mapStringBool": {"NAME=true or NAME=false, several with commas between them", func(value string) bool {
-		return isPairs(value, "=", func(value string) bool {
-			_, err := strconv.ParseBool(strings.TrimSpace(value))
-			return err == nil
-		})
-	}},
-	"MapStringString": {"NAME=VALUE, several with commas between them", func(value string) bool {
-		return isPairs(value, "=", func(string) bool { return true })
-	}},
-	"LangleSeparatedMapStringString": {"NAME<VALUE, several with commas between them", func(value string) bool {
-		return isPairs(value, "<", func(string) bool { return true })
-	}},
+	"Level":     {"a whole number", parsed(func(f *pflag.FlagSet) { f.Int32(anyFlag, 0, "") })},
+	"portRange": {"two ports, such as 30000-32767", func(value string) bool { _, err := net.ParsePortRange(value); return err == nil }},
+
+	"mapStringBool": {"NAME=true or NAME=false" + several, everyPair("=", func(_, value string) bool { return isBoolean(value) })},
+
+	"MapStringString":                {"NAME=VALUE" + several, everyPair("=", func(string, string) bool { return true })},
+	"LangleSeparatedMapStringString": {"NAME<VALUE" + several, everyPair("<", func(string, string) bool { return true })},
+
+	// Of flagTypes.
+	"apis":     {"api/all=true, or GROUP/VERSION=false, such as apps/v1=false" + several, isRuntimeConfig},
+	"chance":   {"a number from 0 to 0.02", isFrom(0, 0.02)},
+	"lifetime": {"a duration of at least 1h", func(value string) bool { return lasts(0, 0)(value) || lasts(time.Hour, math.MaxInt64)(value) }},
+	"periods": {"SIGNAL=DURATION, such as memory.available=1m" + several, everyPair("=", func(name, value string) bool {
+		return slices.Contains(signals, name) && lasts(0, math.MaxInt64)(value)
+	})},
+	"reclaims": {"SIGNAL=AMOUNT, such as memory.available=1Gi" + several, everyPair("=", isSignal)},
+	"reserved": {"RESOURCE=AMOUNT, such as memory=1Gi" + several, everyPair("=", func(name, value string) bool {
+		return slices.Contains(reservable, name) && isQuantity(value)
+	})},
+	"thresholds": {"SIGNAL<AMOUNT, such as memory.available<500Mi" + several, everyPair("<", isSignal)},
+}
+
+// flagTypes are the types of flags of which the component takes less than the types of the tables say, by what it checks when it starts:
+// k8s.io/apiserver, pkg/server/options and pkg/server/resourceconfig; k8s.io/kubernetes, pkg/controlplane/apiserver/options,
+// cmd/kubelet/app and pkg/kubelet/eviction.
+var flagTypes = map[string]string{
+	"eviction-hard":                        "thresholds",
+	"eviction-minimum-reclaim":             "reclaims",
+	"eviction-soft":                        "thresholds",
+	"eviction-soft-grace-period":           "periods",
+	"feature-gates":                        "mapStringBool",
+	"goaway-chance":                        "chance",
+	"kube-reserved":                        "reserved",
+	"max-mutating-requests-inflight":       "int[0,]",
+	"max-requests-inflight":                "int[0,]",
+	"min-request-timeout":                  "int[0,]",
+	"oidc-signing-algs":                    "stringSlice{ES256,ES384,ES512,PS256,PS384,PS512,RS256,RS384,RS512}",
+	"runtime-config":                       "apis",
+	"service-account-max-token-expiration": "lifetime",
+	"system-reserved":                      "reserved",
+}
+
+const several = ", several with commas between them"
+
+func isBoolean(value string) bool {
+	_, err := strconv.ParseBool(strings.TrimSpace(value))
+	return err == nil
+}
+
+func isSignal(name, value string) bool { return slices.Contains(signals, name) && isThreshold(value) }
+
+// isRuntimeConfig tells whether a list switches APIs, each by its group, version and perhaps resource, or all of a kind.
+func isRuntimeConfig(list string) bool {
+	for item := range strings.SplitSeq(list, ",") {
+		key, value, _ := strings.Cut(item, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		switch parts := strings.Split(key, "/"); {
+		case item == "":
+		case slices.Contains([]string{"api/all", "api/alpha", "api/beta", "api/ga"}, key):
+			if value != "true" && (value != "false" || list == "api/all=false") {
+				return false
+			}
+		case len(parts) != 2 && len(parts) != 3, value != "" && !isBoolean(value):
+			return false
+		}
+	}
+	return true
+}
+
+// lasts returns a function that tells whether a text is a duration within two others.
+func lasts(least, most time.Duration) func(string) bool {
+	return func(value string) bool {
+		duration, err := time.ParseDuration(value)
+		return err == nil && duration >= least && duration <= most
+	}
 }
 
 const anyFlag = "flag"
@@ -120,15 +185,18 @@ func isOfType(text, value string) bool {
 	return kind.parses == nil || kind.parses(value) && (kind.limits == "" || isWithin(kind.limits, value))
 }
 
-// isPairs tells whether a text is a list as Kubernetes' flags of maps take it: pairs with a sign between name and value, separated by
-// commas. Some may be empty.
-func isPairs(list, sign string, is func(value string) bool) bool {
-	for pair := range strings.SplitSeq(list, ",") {
-		if _, value, both := strings.Cut(pair, sign); pair != "" && (!both || !is(value)) {
-			return false
+// everyPair returns a function that tells whether a text is a list as Kubernetes' flags of maps take it: pairs with a sign between name and
+// value, separated by commas. Some may be empty.
+func everyPair(sign string, is func(name, value string) bool) func(list string) bool {
+	return func(list string) bool {
+		for pair := range strings.SplitSeq(list, ",") {
+			name, value, both := strings.Cut(pair, sign)
+			if pair != "" && (!both || !is(strings.TrimSpace(name), strings.TrimSpace(value))) {
+				return false
+			}
 		}
+		return true
 	}
-	return true
 }
 
 // isOfField tells whether KubeletConfiguration can have a value in a field of a type. Talos converts the values by their types, and keeps
@@ -151,9 +219,9 @@ func isOfField(kind string, value any) bool {
 		_, err := time.ParseDuration(text)
 		return isText && err == nil
 	}
-	_, isSwitch := value.(bool)
-	if isSwitch || kind == "bool" {
-		return isSwitch && kind == "bool"
+	_, isBool := value.(bool)
+	if isBool || kind == "bool" {
+		return isBool && kind == "bool"
 	}
 	return !isText && !isList && !isMap && isOfType(kind, plainOf(value))
 }

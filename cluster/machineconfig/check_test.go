@@ -354,7 +354,7 @@ func TestCheckPatches_RefusesSecretsInPlainText(t *testing.T) {
 func TestCheckPatches_JudgesKubeletFlagsAsThoseOfAPatch(t *testing.T) {
 	flags := map[string]string{}
 	for _, name := range []string{
-		"node-labels", "Node_IP", "cloud-provider", "config-dir", "register-node", "provider-id", "v", "cgroup-root",
+		"node-labels", "Node_IP", "cloud-provider", "config-dir", "register-node", "provider-id", "root-dir", "cgroup-root",
 	} {
 		flags[name] = "SENSITIVE"
 	}

@@ -3,11 +3,13 @@ package machineconfig
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -55,6 +57,15 @@ var talosForms = []talosForm{
 	{"cluster.*.resources.requests.*", isQuantity, noAmount, amount},
 	{"WatchdogTimerConfig.device", matches(`^/dev/watchdog`), "is no watchdog", "write /dev/watchdog0"},
 
+	// What asks others for authorization: k8s.io/apiserver, pkg/apis/apiserver/validation.
+	{authorizers + "name", matches(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`), "is no name of an authorizer",
+		"write lower-case letters, digits, - and ."},
+	{authorizers + "webhook.connectionInfo.type", isOneOf("InClusterConfig", "KubeConfigFile"), notKnown,
+		"write InClusterConfig or KubeConfigFile"},
+	{authorizers + "webhook.failurePolicy", isOneOf("NoOpinion", "Deny"), notKnown, "write NoOpinion or Deny"},
+	{authorizers + "webhook.subjectAccessReviewVersion", isOneOf("v1", "v1beta1"), notKnown, "write v1"},
+	{authorizers + "webhook.timeout", lasts(1, 30*time.Second), "is no duration of at most 30s", "write one, such as 3s"},
+
 	// The policy of audits: k8s.io/apiserver, pkg/apis/audit.
 	{audit + "apiVersion", isOneOf("audit.k8s.io/v1"), "is no version that the API server reads", "write audit.k8s.io/v1"},
 	{audit + "kind", isOneOf("Policy"), "is no policy", "write Policy"},
@@ -67,16 +78,40 @@ var talosForms = []talosForm{
 
 	// What the kubelet reads when it starts: k8s.io/kubernetes, pkg/kubelet.
 	{kubelet + "cgroupDriver", isOneOf("cgroupfs", "systemd"), notKnown, "write cgroupfs or systemd"},
+	{kubelet + "containerLogMaxSize", isAmount, noAmount, "write one, such as 10Mi"},
+	{kubelet + "containerLogMonitorInterval", lasts(3*time.Second, math.MaxInt64), "is no duration of at least 3s", "write one, such as 10s"},
+	{kubelet + "cpuCFSQuotaPeriod", lasts(time.Millisecond, time.Second), "is no duration from 1ms to 1s", "write one, such as 100ms"},
+	{kubelet + "crashLoopBackOff.maxContainerRestartPeriod", lasts(time.Second, 5*time.Minute), "is no duration from 1s to 5m",
+		"write one, such as 1m"},
 	{kubelet + "configMapAndSecretChangeDetectionStrategy", isOneOf("Get", "Cache", "Watch"), notKnown, "write Get, Cache or Watch"},
 	{kubelet + "enforceNodeAllocatable[]", isOneOf("none", "pods", "kube-reserved", "kube-reserved-compressible", "system-reserved",
 		"system-reserved-compressible"), notKnown, "write none, pods, kube-reserved or system-reserved"},
 	{kubelet + "evictionHard.*", isThreshold, noThreshold, threshold},
 	{kubelet + "evictionMinimumReclaim.*", isThreshold, noThreshold, threshold},
 	{kubelet + "evictionSoft.*", isThreshold, noThreshold, threshold},
+	{kubelet + "evictionSoftGracePeriod.*", lasts(0, math.MaxInt64), "is no duration", "write one, such as 1m"},
 	{kubelet + "kubeReserved.*", isQuantity, noAmount, amount},
 	{kubelet + "logging.format", isOneOf("json", "text"), notKnown, "write json or text"},
+	{kubelet + "imagePullCredentialsVerificationPolicy", isOneOf("AlwaysVerify", "NeverVerify", "NeverVerifyAllowlistedImages",
+		"NeverVerifyPreloadedImages"), notKnown, "write AlwaysVerify, NeverVerify, NeverVerifyAllowlistedImages or NeverVerifyPreloadedImages"},
+	{kubelet + "maxParallelImagePulls", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 5"},
 	{kubelet + "memorySwap.swapBehavior", isOneOf("", "NoSwap", "LimitedSwap"), notKnown, "write NoSwap or LimitedSwap"},
+	{kubelet + "memoryThrottlingFactor", isFrom(0.000001, 1), "is not above 0 and at most 1", "write a number, such as 0.9"},
+	{kubelet + "podLogsDir", func(value string) bool { return cleanPath(value) == value }, notWhole,
+		"begin it with a /, and end it without"},
+	{kubelet + "qosReserved.*", matches(`^([0-9]{1,2}|100)%$`), "is no share", "write one, such as 50%"},
+	{kubelet + "reservedSystemCPUs", matches(`^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`), "is no list of CPUs", "write one, such as 0-1,4"},
+	{kubelet + "runOnce", isOneOf("false"), "is a mode that the kubelet does not have any more", removeIt},
+	{kubelet + "shutdownGracePeriod", isGrace, noGrace, "write one, such as 30s"},
+	{kubelet + "shutdownGracePeriodCriticalPods", isGrace, noGrace, "write one, such as 10s"},
 	{kubelet + "systemReserved.*", isQuantity, noAmount, amount},
+	{kubelet + "tracing.samplingRatePerMillion", isFrom(0, 1000000), "is not from 0 to 1000000", "write a number, such as 100"},
+
+	// The scheduler's configuration: k8s.io/kubernetes, pkg/scheduler/apis/config/validation.
+	{scheduler + "parallelism", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 16"},
+	{scheduler + "percentageOfNodesToScore", isPercentage, noPercentage, "write a number, such as 50"},
+	{scheduler + "profiles[].percentageOfNodesToScore", isPercentage, noPercentage, "write a number, such as 50"},
+	{scheduler + "podInitialBackoffSeconds", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 1"},
 
 	// Pod Security Admission: k8s.io/pod-security-admission.
 	{podSecurity + "audit", isLevel, notKnown, levels},
@@ -87,19 +122,39 @@ var talosForms = []talosForm{
 
 const (
 	audit       = "cluster.apiServer.auditPolicy."
+	authorizers = "cluster.apiServer.authorizationConfig[]."
 	kubelet     = "machine.kubelet.extraConfig."
-	podSecurity = "cluster.apiServer.admissionControl[].configuration.defaults."
+	admission   = "cluster.apiServer.admissionControl[].configuration."
+	podSecurity = admission + "defaults."
+	scheduler   = "cluster.scheduler.config."
 
 	stages      = "write RequestReceived, ResponseStarted, ResponseComplete or Panic"
 	levels      = "write privileged, baseline or restricted"
 	noThreshold = "is neither a quantity nor a share"
 	threshold   = "write one, such as 500Mi or 10%"
+
+	noGrace      = "is neither 0s nor a duration of at least 1s"
+	noPercentage = "is not from 0 to 100"
 )
 
 var (
 	isStage = isOneOf("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
 	isLevel = isOneOf("privileged", "baseline", "restricted")
+
+	isPercentage = isFrom(0, 100)
 )
+
+// isFrom returns a function that tells whether a text is a number within two others.
+func isFrom(least, most float64) func(string) bool {
+	return func(value string) bool {
+		number, err := strconv.ParseFloat(value, 64)
+		return err == nil && number >= least && number <= most
+	}
+}
+
+func isGrace(value string) bool {
+	return lasts(0, 0)(value) || lasts(time.Second, math.MaxInt64)(value)
+}
 
 // formKeys are the keys that a mapping may have of which Talos knows none: it drops what it does not know, or renders no configuration.
 var formKeys = map[string][]string{
@@ -107,9 +162,19 @@ var formKeys = map[string][]string{
 		"level", "namespaces", "nonResourceURLs", "omitManagedFields", "omitStages", "resources", "userGroups", "users", "verbs",
 	},
 	audit + "rules[].resources[]": {"group", "resourceNames", "resources"},
-	kubelet + "evictionHard":      signals, kubelet + "evictionMinimumReclaim": signals, kubelet + "evictionSoft": signals,
+	admission + "defaults":        {"audit", "audit-version", "enforce", "enforce-version", "warn", "warn-version"},
+	admission + "exemptions":      {"namespaces", "runtimeClasses", "usernames"},
+	authorizers + "webhook": {
+		"authorizedTTL", "cacheAuthorizedRequests", "cacheUnauthorizedRequests", "connectionInfo", "failurePolicy", "matchConditions",
+		"matchConditionSubjectAccessReviewVersion", "subjectAccessReviewVersion", "timeout", "unauthorizedTTL",
+	},
+	kubelet + "kubeReserved": reservable, kubelet + "systemReserved": reservable, kubelet + "qosReserved": {"memory"},
+	kubelet + "evictionHard": signals, kubelet + "evictionMinimumReclaim": signals, kubelet + "evictionSoft": signals,
 	kubelet + "evictionSoftGracePeriod": signals,
 }
+
+// reservable are the resources that the kubelet can reserve.
+var reservable = []string{"cpu", "ephemeral-storage", "memory", "pid"}
 
 // signals are the names of the kubelet's thresholds.
 var signals = []string{
@@ -130,6 +195,8 @@ func isQuantity(value string) bool {
 	quantity, err := resource.ParseQuantity(value)
 	return err == nil && quantity.Sign() >= 0
 }
+
+func isAmount(value string) bool { _, err := resource.ParseQuantity(value); return err == nil }
 
 // isThreshold tells whether a text is a quantity, or a share of at most all.
 func isThreshold(value string) bool {
@@ -180,6 +247,7 @@ func (c *comparison) checkForms() {
 			}
 		})
 	}
+	c.checkAuthorizers()
 	files, _ := at(c.after["machine"], "files").([]any)
 	for i, file := range files {
 		where, _ := at(file, "path").(string)
@@ -188,6 +256,33 @@ func (c *comparison) checkForms() {
 			c.add([]string{"machine", fmt.Sprintf("files[%d]", counted(c.base["machine"], "files", i)), "path"},
 				"is outside of /var, where Talos creates no file", "write one below /var")
 		}
+	}
+}
+
+// checkAuthorizers refuses authorizers of the API server that are there twice, and webhooks without what they need:
+// ValidateAuthorizationConfiguration of k8s.io/apiserver.
+func (c *comparison) checkAuthorizers() {
+	seen := map[string]bool{}
+	for i, authorizer := range items(at(c.after["cluster"], "apiServer"), "authorizationConfig") {
+		part := []string{"cluster", "apiServer", cluster.ItemPath("authorizationConfig", i)}
+		kind, _ := at(authorizer, "type").(string)
+		name, _ := at(authorizer, "name").(string)
+		webhook, _ := at(authorizer, "webhook").(map[string]any)
+		switch {
+		case seen["name "+name]:
+			c.add(append(part, "name"), "is the name of another authorizer", "write another one")
+		case seen["type "+kind] && kind != "Webhook":
+			c.add(append(part, "type"), "is that of another authorizer, and only webhooks may be several", removeIt)
+		case kind != "Webhook" && len(webhook) > 0:
+			c.add(append(part, "webhook"), "is only taken of the type Webhook", removeIt)
+		case kind == "Webhook":
+			for _, needed := range []string{"connectionInfo", "failurePolicy", "subjectAccessReviewVersion", "timeout"} {
+				if webhook[needed] == nil {
+					c.add(append(part, "webhook", needed), "is missing, and the API server needs it", "add it")
+				}
+			}
+		}
+		seen["name "+name], seen["type "+kind] = true, true
 	}
 }
 

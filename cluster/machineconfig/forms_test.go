@@ -41,6 +41,24 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 		"cluster: {apiServer: {admissionControl: [{name: PodSecurity, configuration: {defaults: {enforce-version: '1.36'}}}]}}": "cluster." +
 			"apiServer.admissionControl[0].configuration.defaults.enforce-version: is no version of the standards; write latest, or one such " +
 			"as v1.36",
+		"cluster: {apiServer: {admissionControl: [{name: PodSecurity, configuration: {exemptions: {namespace: [a]}}}]}}": "cluster.apiServer." +
+			"admissionControl[0].configuration.exemptions.namespace: is no key that the component knows; did you mean namespaces?",
+		"cluster: {apiServer: {authorizationConfig: [{type: RBAC, name: a}, {type: RBAC, name: b}]}}": "cluster.apiServer." +
+			"authorizationConfig[1].type: is that of another authorizer, and only webhooks may be several; remove it",
+		"cluster: {apiServer: {authorizationConfig: [{type: RBAC, name: a, webhook: {timeout: 3s}}]}}": "cluster.apiServer." +
+			"authorizationConfig[0].webhook: is only taken of the type Webhook; remove it",
+		"cluster: {apiServer: {authorizationConfig: [{type: Node, name: Node}]}}": "cluster.apiServer.authorizationConfig[0].name: is no " +
+			"name of an authorizer; write lower-case letters, digits, - and .",
+		"cluster: {scheduler: {config: {percentageOfNodesToScore: 200}}}": "cluster.scheduler.config.percentageOfNodesToScore: is not from 0 " +
+			"to 100; write a number, such as 50",
+		"machine: {kubelet: {extraConfig: {cpuCFSQuotaPeriod: 5s}}}": "machine.kubelet.extraConfig.cpuCFSQuotaPeriod: is no duration from " +
+			"1ms to 1s; write one, such as 100ms",
+		"machine: {kubelet: {extraConfig: {memoryThrottlingFactor: 1.5}}}": "machine.kubelet.extraConfig.memoryThrottlingFactor: is not " +
+			"above 0 and at most 1; write a number, such as 0.9",
+		"machine: {kubelet: {extraConfig: {podLogsDir: /var/log/pods/}}}": "machine.kubelet.extraConfig.podLogsDir: is no whole path; begin " +
+			"it with a /, and end it without",
+		"machine: {kubelet: {extraConfig: {shutdownGracePeriodCriticalPods: 500ms}}}": "machine.kubelet.extraConfig." +
+			"shutdownGracePeriodCriticalPods: is neither 0s nor a duration of at least 1s; write one, such as 10s",
 	} {
 		violations := CheckPatches(sample(t, func(c *cluster.Cluster) { c.Talos.Patches.ControlPlanes = patches(patch) }))
 		if assert.Len(t, violations, 1, patch) {

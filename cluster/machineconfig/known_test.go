@@ -76,6 +76,17 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 	for patch, says := range map[string]string{
 		"cluster: {apiServer: {extraArgs: {event-ttl: '2'}}}": "cluster.apiServer.extraArgs.event-ttl: event-ttl has a value that " +
 			"kube-apiserver refuses; write a duration with its unit, such as 5m",
+		"cluster: {apiServer: {extraArgs: {runtime-config: 'batch/v1=never'}}}": "cluster.apiServer.extraArgs.runtime-config: runtime-config " +
+			"has a value that kube-apiserver refuses; write api/all=true, or GROUP/VERSION=false, such as apps/v1=false, several with commas " +
+			"between them",
+		"cluster: {apiServer: {extraArgs: {service-node-port-range: 30000-many}}}": "cluster.apiServer.extraArgs.service-node-port-range: " +
+			"service-node-port-range has a value that kube-apiserver refuses; write two ports, such as 30000-32767",
+		"cluster: {apiServer: {extraArgs: {v: high}}}": "cluster.apiServer.extraArgs.v: v has a value that kube-apiserver refuses; write a " +
+			"whole number",
+		"machine: {kubelet: {extraArgs: {eviction-hard: memory.availabel<1Gi}}}": "machine.kubelet.extraArgs.eviction-hard: eviction-hard " +
+			"has a value that kubelet refuses; write SIGNAL<AMOUNT, such as memory.available<500Mi, several with commas between them",
+		"machine: {kubelet: {extraArgs: {kube-reserved: 'cpu=100m,memory=much'}}}": "machine.kubelet.extraArgs.kube-reserved: kube-reserved " +
+			"has a value that kubelet refuses; write RESOURCE=AMOUNT, such as memory=1Gi, several with commas between them",
 		"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 5}}}}": "machine.kubelet.extraConfig.evictionHard.memory." +
 			"available: evictionHard.memory.available has a value that the kubelet refuses; write a text",
 		"machine: {kubelet: {extraConfig: {logging: {vmodule: [{filePatern: a}]}}}}": "machine.kubelet.extraConfig.logging.vmodule[0]." +
@@ -101,7 +112,8 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 			"controllers: ttl-after-finish-controller is no controller of kube-controller-manager in Kubernetes 1.36; did you mean " +
 			"ttl-after-finished-controller?",
 		"machine: {kubelet: {extraArgs: {eviction-hard: memory.available=500Mi}}}": "machine.kubelet.extraArgs.eviction-hard: " +
-			"eviction-hard has a value that kubelet refuses; write NAME<VALUE, several with commas between them",
+			"eviction-hard has a value that kubelet refuses; write SIGNAL<AMOUNT, such as memory.available<500Mi, several with commas " +
+			"between them",
 		"cluster: {apiServer: {extraArgs: {feature-gates: SidecarContainers=false}}}": "cluster.apiServer.extraArgs.feature-gates: " +
 			"SidecarContainers can only be true in Kubernetes 1.36; remove it",
 		"machine: {kubelet: {extraConfig: {featureGates: {ImageVolume: 'true'}}}}": "machine.kubelet.extraConfig.featureGates: ImageVolume " +
@@ -116,8 +128,8 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 			"kubelet refuses; write a whole number of at least 0",
 		"machine: {kubelet: {extraConfig: {imageGCHighThresholdPercent: '85'}}}": "machine.kubelet.extraConfig.imageGCHighThresholdPercent: " +
 			"imageGCHighThresholdPercent has a value that the kubelet refuses; write a whole number from 1 to 100",
-		"machine: {kubelet: {extraConfig: {shutdownGracePeriod: 60}}}": "machine.kubelet.extraConfig.shutdownGracePeriod: " +
-			"shutdownGracePeriod has a value that the kubelet refuses; write a duration with its unit, such as 5m",
+		"machine: {kubelet: {extraConfig: {syncFrequency: 60}}}": "machine.kubelet.extraConfig.syncFrequency: " +
+			"syncFrequency has a value that the kubelet refuses; write a duration with its unit, such as 5m",
 		"machine: {kubelet: {extraConfig: {allowedUnsafeSysctls: net.core.somaxconn}}}": "machine.kubelet.extraConfig.allowedUnsafeSysctls: " +
 			"allowedUnsafeSysctls has a value that the kubelet refuses; write a list",
 		"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 5%}, logging: text}}}": "machine.kubelet.extraConfig.logging: " +

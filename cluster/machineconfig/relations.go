@@ -3,12 +3,17 @@ package machineconfig
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // checkRelations refuses values that a component takes each by itself, and not together: with what the others have, or by default.
@@ -18,7 +23,56 @@ func (k *knowledge) checkRelations(a argued) {
 		k.checkLeadership(id, a.flagsOf(id))
 	}
 	k.checkElection(a.flagsOf(etcdID))
-	k.checkImageGC(a.flagsOf(k8s.KubeletID), a.fields)
+	k.checkAdmission(a.flagsOf(k8s.APIServerID))
+	k.checkScheduler(a.scheduler)
+	kubelet := settings{a.flagsOf(k8s.KubeletID), a.fields}
+	for _, relation := range kubeletRelations {
+		given := slices.IndexFunc(relation.fields, kubelet.has)
+		if given < 0 || !relation.wrong(kubelet) {
+			continue
+		}
+		item := relation.fields[given]
+		part := kubeletConfig.part + "." + item
+		if flag := flagOf(item); kubelet.flags[flag] != "" {
+			part, item = componentParts[k8s.KubeletID]+".extraArgs."+flag, flag
+		}
+		k.refuse(part, item, relation.problem, relation.remedy)
+	}
+}
+
+// checkAdmission refuses an admission plugin that is both switched on and off: AdmissionOptions.Validate of k8s.io/apiserver. Talos
+// switches NodeRestriction on.
+func (k *knowledge) checkAdmission(flags map[string]string) {
+	const on, off = "enable-admission-plugins", "disable-admission-plugins"
+	enabled := append(strings.Split(flags[on], ","), "NodeRestriction")
+	for plugin := range strings.SplitSeq(flags[off], ",") {
+		if plugin != "" && slices.Contains(enabled, plugin) {
+			k.refuseFlag(k8s.APIServerID, off, plugin+" is switched on as well, and the API server starts with no such pair", removeIt)
+		}
+	}
+}
+
+// checkScheduler refuses two profiles of one name, and delays that end before they begin: ValidateKubeSchedulerConfiguration of Kubernetes.
+func (k *knowledge) checkScheduler(config map[string]any) {
+	const part, first, last = scheduler, "podInitialBackoffSeconds", "podMaxBackoffSeconds"
+	names := map[string]bool{}
+	for i, profile := range items(config, "profiles") {
+		text, _ := at(profile, "schedulerName").(string)
+		name := cmp.Or(text, "default-scheduler")
+		if names[name] {
+			k.refuse(cluster.ItemPath(part+"profiles", i), name, "is the second profile of the name "+name, "give it another schedulerName")
+		}
+		names[name] = true
+	}
+	shortest, _ := strconv.ParseFloat(cmp.Or(plainOf(config[first]), "1"), 64)
+	if longest, err := strconv.ParseFloat(cmp.Or(plainOf(config[last]), "10"), 64); err == nil && longest < shortest {
+		field := first
+		if config[last] != nil {
+			field = last
+		}
+		k.refuse(part+field, field, last+" is less than "+first+", which are 10 and 1 by default",
+			"set both, the first one no less than the second")
+	}
 }
 
 // flagsOf returns the values of a component's flags. Of one that is given several times, it is the last.
@@ -84,32 +138,6 @@ func (k *knowledge) checkElection(flags map[string]string) {
 	}
 }
 
-// checkImageGC checks how full the disk is before images are removed, and after: ValidateKubeletConfiguration of Kubernetes.
-func (k *knowledge) checkImageGC(flags map[string]string, fields map[string]any) {
-	const highFlag, lowFlag, highField, lowField = "image-gc-high-threshold", "image-gc-low-threshold", "imageGCHighThresholdPercent",
-		"imageGCLowThresholdPercent"
-	value := func(flag, field string, otherwise int) int {
-		if number, err := strconv.Atoi(cmp.Or(flags[flag], plainOf(fields[field]))); err == nil {
-			return number
-		}
-		return otherwise
-	}
-	if value(lowFlag, lowField, 80) < value(highFlag, highField, 85) {
-		return
-	}
-	part, item := componentParts[k8s.KubeletID]+".extraConfig.", lowField
-	switch {
-	case flags[highFlag] != "":
-		part, item = componentParts[k8s.KubeletID]+".extraArgs.", highFlag
-	case flags[lowFlag] != "":
-		part, item = componentParts[k8s.KubeletID]+".extraArgs.", lowFlag
-	case fields[highField] != nil:
-		item = highField
-	}
-	k.refuse(part+item, item, "images are removed until the disk is as full as when that begins: 85 and 80 are the defaults",
-		"set both, the high one above the low one")
-}
-
 // lastGiven returns the second of two flags if it is given, or else the first.
 func lastGiven(flags map[string]string, first, second string) string {
 	if flags[second] != "" {
@@ -117,3 +145,163 @@ func lastGiven(flags map[string]string, first, second string) string {
 	}
 	return first
 }
+
+// settings are the kubelet's: its flags, or else the fields of its configuration.
+type settings struct {
+	flags  map[string]string
+	fields map[string]any
+}
+
+var inWord = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// otherFlags are the flags of fields that have another name.
+var otherFlags = map[string]string{
+	"imageGCHighThresholdPercent": "image-gc-high-threshold", "imageGCLowThresholdPercent": "image-gc-low-threshold",
+	"reservedSystemCPUs": "reserved-cpus",
+}
+
+// flagOf is the kubelet's flag of a field, if it has one.
+func flagOf(field string) string {
+	return cmp.Or(otherFlags[field], strings.ToLower(inWord.ReplaceAllString(field, "$1-$2")))
+}
+
+func (s settings) has(field string) bool {
+	return s.flags[flagOf(field)] != "" || s.fields[field] != nil
+}
+
+func (s settings) text(field string) string {
+	if !s.has(field) {
+		return ""
+	}
+	return cmp.Or(s.flags[flagOf(field)], fmt.Sprint(s.fields[field]))
+}
+
+func (s settings) list(field string) (list []string) {
+	if flag := s.flags[flagOf(field)]; flag != "" {
+		return strings.Split(flag, ",")
+	}
+	for _, item := range items(s.fields, field) {
+		list = append(list, fmt.Sprint(item))
+	}
+	return list
+}
+
+func (s settings) pairs(field string) map[string]string {
+	pairs := map[string]string{}
+	for pair := range strings.SplitSeq(s.flags[flagOf(field)], ",") {
+		if name, value, both := strings.Cut(strings.Replace(pair, "<", "=", 1), "="); both {
+			pairs[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+	}
+	if fields, is := s.fields[field].(map[string]any); is && len(pairs) == 0 {
+		for name, value := range fields {
+			pairs[name] = fmt.Sprint(value)
+		}
+	}
+	return pairs
+}
+
+// number is that of a field, or another one without.
+func (s settings) number(field string, otherwise float64) float64 {
+	if number, err := strconv.ParseFloat(s.text(field), 64); err == nil {
+		return number
+	}
+	return otherwise
+}
+
+// duration is that of a field, or another one without; 0 of a text that is none.
+func (s settings) duration(field string, otherwise time.Duration) time.Duration {
+	if !s.has(field) {
+		return otherwise
+	}
+	duration, _ := time.ParseDuration(s.text(field))
+	return duration
+}
+
+// reserves tells whether the kubelet reserves an amount of a resource. Talos reserves some of each resource if systemReserved is not given.
+func (s settings) reserves(name string) bool {
+	some := func(field string) bool {
+		amount, err := resource.ParseQuantity(s.pairs(field)[name])
+		return err == nil && amount.Sign() > 0
+	}
+	return len(s.pairs("systemReserved")) == 0 || some("systemReserved") || some("kubeReserved")
+}
+
+// enforces tells whether enforceNodeAllocatable has one of the words.
+func (s settings) enforces(words ...string) bool {
+	return slices.ContainsFunc(s.list("enforceNodeAllocatable"), func(word string) bool { return slices.Contains(words, word) })
+}
+
+// kubeletRelations are what the kubelet refuses of several settings: ValidateKubeletConfiguration of k8s.io/kubernetes, and pkg/kubelet/cm
+// and pkg/kubelet/eviction. Talos's own settings count: internal/app/machined/pkg/controllers/k8s/kubelet_spec.go. The first of the fields
+// that is given is refused.
+var kubeletRelations = []struct {
+	fields          []string
+	wrong           func(settings) bool
+	problem, remedy string
+}{
+	{[]string{"cgroupsPerQOS"}, func(s settings) bool {
+		return s.text("cgroupsPerQOS") == "false" && !s.enforces("none")
+	}, "is off, and the limits of pods are enforced by it", "write enforceNodeAllocatable: [none] as well"},
+	{[]string{"cpuManagerPolicy"}, func(s settings) bool {
+		return s.text("cpuManagerPolicy") == "static" && !s.has("reservedSystemCPUs") && !s.reserves("cpu")
+	}, "is static, and no CPU is reserved", "reserve some in systemReserved.cpu"},
+	{[]string{"cpuManagerPolicyOptions"}, func(s settings) bool {
+		return len(s.pairs("cpuManagerPolicyOptions")) > 0 && s.text("cpuManagerPolicy") != "static"
+	}, "is only taken with cpuManagerPolicy: static", "set that as well"},
+	{[]string{"enableSystemLogQuery"}, func(s settings) bool {
+		return s.text("enableSystemLogQuery") == "true" && s.text("enableSystemLogHandler") == "false"
+	}, "needs enableSystemLogHandler", "switch that on"},
+	{[]string{"enforceNodeAllocatable"}, func(s settings) bool {
+		given := s.list("enforceNodeAllocatable")
+		return len(slices.Compact(slices.Sorted(slices.Values(given)))) < len(given) || s.enforces("none") && len(given) > 1 ||
+			s.enforces("system-reserved") && s.enforces("system-reserved-compressible") ||
+			s.enforces("kube-reserved") && s.enforces("kube-reserved-compressible")
+	}, "has words that exclude each other", "keep one of them"},
+	{[]string{"enforceNodeAllocatable"}, func(s settings) bool {
+		return s.enforces("system-reserved", "system-reserved-compressible") && !s.has("systemReservedCgroup")
+	}, "has system-reserved, and needs the cgroup", "set systemReservedCgroup"},
+	{[]string{"enforceNodeAllocatable"}, func(s settings) bool {
+		return s.enforces("kube-reserved", "kube-reserved-compressible") && !s.has("kubeReservedCgroup")
+	}, "has kube-reserved, and needs the cgroup", "set kubeReservedCgroup"},
+	{[]string{"evictionSoft"}, func(s settings) bool {
+		periods := s.pairs("evictionSoftGracePeriod")
+		for signal, amount := range s.pairs("evictionSoft") {
+			if amount != "0%" && amount != "100%" && periods[signal] == "" { // these two are ignored
+				return true
+			}
+		}
+		return false
+	}, "has a signal without a period in evictionSoftGracePeriod", "add one there, or use evictionHard"},
+	{[]string{"imageGCHighThresholdPercent", "imageGCLowThresholdPercent"}, func(s settings) bool {
+		return s.number("imageGCLowThresholdPercent", 80) >= s.number("imageGCHighThresholdPercent", 85)
+	}, "images are removed until the disk is as full as when that begins: 85 and 80 are the defaults",
+		"set both, the high one above the low one"},
+	{[]string{"imageMaximumGCAge", "imageMinimumGCAge"}, func(s settings) bool {
+		most := s.duration("imageMaximumGCAge", 0)
+		return most > 0 && most <= s.duration("imageMinimumGCAge", 2*time.Minute)
+	}, "imageMaximumGCAge is not longer than imageMinimumGCAge, which is 2m by default", "make it longer"},
+	{[]string{"maxParallelImagePulls"}, func(s settings) bool {
+		return s.number("maxParallelImagePulls", 1) > 1 && s.text("serializeImagePulls") == "true"
+	}, "is more than 1, and serializeImagePulls is on", "switch that off"},
+	{[]string{"memoryManagerPolicy"}, func(s settings) bool {
+		return s.text("memoryManagerPolicy") == "Static" && !s.has("reservedMemory") && len(s.pairs("systemReserved")) == 0
+	}, "is Static, and needs the reserved memory of each NUMA node", "set reservedMemory; its sum is that of all that the kubelet reserves"},
+	{[]string{"reservedSystemCPUs"}, func(s settings) bool {
+		return s.has("systemReservedCgroup") || s.has("kubeReservedCgroup")
+	}, "excludes systemReservedCgroup and kubeReservedCgroup", "keep one of them"},
+	{[]string{"shutdownGracePeriodByPodPriority"}, func(s settings) bool {
+		return len(items(s.fields, "shutdownGracePeriodByPodPriority")) > 0 &&
+			s.duration("shutdownGracePeriod", talosGrace)+s.duration("shutdownGracePeriodCriticalPods", talosCritical) > 0
+	}, "excludes shutdownGracePeriod and shutdownGracePeriodCriticalPods, which Talos sets", "set both to 0s"},
+	{[]string{"shutdownGracePeriodCriticalPods", "shutdownGracePeriod"}, func(s settings) bool {
+		return s.duration("shutdownGracePeriodCriticalPods", talosCritical) > s.duration("shutdownGracePeriod", talosGrace)
+	}, "shutdownGracePeriodCriticalPods is longer than shutdownGracePeriod, which are 10s and 30s by default",
+		"set both, the first one no longer than the second"},
+}
+
+// What Talos sets without a value of the user's.
+const (
+	talosGrace    = constants.KubeletShutdownGracePeriod
+	talosCritical = constants.KubeletShutdownGracePeriodCriticalPods
+)

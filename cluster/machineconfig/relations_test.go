@@ -14,6 +14,7 @@ func TestCheckPatches_RefusesValuesThatDoNotGoTogether(t *testing.T) {
 			c.Talos.Version, c.Kubernetes.Version, c.Talos.Patches.ControlPlanes = "v1.14.6", "v1.36.6", patches(patch)
 		}))
 	}
+	const extra, config = "machine: {kubelet: {extraConfig: {", "machine.kubelet.extraConfig."
 	for patch, says := range map[string]string{
 		"cluster: {apiServer: {extraArgs: {oidc-issuer-url: 'https://id.home.arpa'}}}": "cluster.apiServer.extraArgs.oidc-issuer-url: " +
 			"oidc-issuer-url needs oidc-client-id; add it",
@@ -30,6 +31,34 @@ func TestCheckPatches_RefusesValuesThatDoNotGoTogether(t *testing.T) {
 			"removed until the disk is as full as when that begins: 85 and 80 are the defaults; set both, the high one above the low one",
 		"machine: {kubelet: {extraConfig: {imageGCLowThresholdPercent: 90}}}": "machine.kubelet.extraConfig.imageGCLowThresholdPercent: " +
 			"images are removed until the disk is as full as when that begins: 85 and 80 are the defaults; set both, the high one above the low one",
+		"cluster: {apiServer: {extraArgs: {disable-admission-plugins: NodeRestriction}}}": "cluster.apiServer.extraArgs.disable-admission-" +
+			"plugins: NodeRestriction is switched on as well, and the API server starts with no such pair; remove it",
+		"cluster: {scheduler: {config: {podInitialBackoffSeconds: 20}}}": "cluster.scheduler.config.podInitialBackoffSeconds: " +
+			"podMaxBackoffSeconds is less than podInitialBackoffSeconds, which are 10 and 1 by default; set both, the first one no less than " +
+			"the second",
+		extra + "cgroupsPerQOS: false}}}": config + "cgroupsPerQOS: is off, and the limits of pods are enforced by it; write " +
+			"enforceNodeAllocatable: [none] as well",
+		extra + "cpuManagerPolicyOptions: {full-pcpus-only: 'true'}}}}": config + "cpuManagerPolicyOptions: is only taken with " +
+			"cpuManagerPolicy: static; set that as well",
+		extra + "enableSystemLogQuery: true, enableSystemLogHandler: false}}}": config + "enableSystemLogQuery: needs " +
+			"enableSystemLogHandler; switch that on",
+		extra + "enforceNodeAllocatable: [none, pods]}}}": config + "enforceNodeAllocatable: has words that exclude each other; keep one of " +
+			"them",
+		extra + "enforceNodeAllocatable: [pods, kube-reserved]}}}": config + "enforceNodeAllocatable: has kube-reserved, and needs the " +
+			"cgroup; set kubeReservedCgroup",
+		extra + "maxParallelImagePulls: 5, serializeImagePulls: true}}}": config + "maxParallelImagePulls: is more than 1, and " +
+			"serializeImagePulls is on; switch that off",
+		extra + "memoryManagerPolicy: Static}}}": config + "memoryManagerPolicy: is Static, and needs the reserved memory of each NUMA " +
+			"node; set reservedMemory; its sum is that of all that the kubelet reserves",
+		extra + "reservedSystemCPUs: 0-1, kubeReservedCgroup: /kube}}}": config + "reservedSystemCPUs: excludes systemReservedCgroup and " +
+			"kubeReservedCgroup; keep one of them",
+		extra + "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 10}]}}}": config +
+			"shutdownGracePeriodByPodPriority: excludes shutdownGracePeriod and shutdownGracePeriodCriticalPods, which Talos sets; set both " +
+			"to 0s",
+		"machine: {kubelet: {extraArgs: {eviction-soft: memory.available<500Mi}}}": "machine.kubelet.extraArgs.eviction-soft: has a signal " +
+			"without a period in evictionSoftGracePeriod; add one there, or use evictionHard",
+		"machine: {kubelet: {extraArgs: {cpu-manager-policy: static, system-reserved: memory=1Gi}}}": "machine.kubelet.extraArgs.cpu-" +
+			"manager-policy: is static, and no CPU is reserved; reserve some in systemReserved.cpu",
 	} {
 		violations := check(patch)
 		if assert.Len(t, violations, 1, patch) {
@@ -42,6 +71,20 @@ func TestCheckPatches_RefusesValuesThatDoNotGoTogether(t *testing.T) {
 		"cluster: {etcd: {extraArgs: {heartbeat-interval: '500', election-timeout: '5000'}}}",
 		"machine: {kubelet: {extraArgs: {image-gc-high-threshold: '70', image-gc-low-threshold: '60'}}}",
 		"machine: {kubelet: {extraConfig: {imageGCHighThresholdPercent: 70, imageGCLowThresholdPercent: 60}}}",
+		"cluster: {apiServer: {extraArgs: {disable-admission-plugins: 'PodSecurity,LimitRanger'}}}",
+		"cluster: {apiServer: {extraArgs: {service-account-max-token-expiration: 0s, goaway-chance: '0.02', runtime-config: " +
+			"'api/beta=true,batch/v1/jobs=false,storage.k8s.io/v1beta1'}}}",
+		extra + "cgroupsPerQOS: false, enforceNodeAllocatable: [none]}}}",
+		extra + "cpuManagerPolicy: static}}}", // Talos reserves CPU
+		extra + "cpuManagerPolicy: static, systemReserved: {}}}}",
+		extra + "cpuManagerPolicy: static, systemReserved: {memory: 1Gi}, reservedSystemCPUs: '0-1,4'}}}",
+		extra + "maxParallelImagePulls: 5}}}", // Talos lets the kubelet pull in parallel
+		extra + "memoryManagerPolicy: Static, reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]}}}",
+		extra + "shutdownGracePeriod: 60s}}}",
+		extra + "evictionSoft: {memory.available: 0%}}}}",
+		"machine: {kubelet: {extraArgs: {eviction-soft: memory.available<500Mi, eviction-soft-grace-period: memory.available=1m}}}",
+		"machine: {kubelet: {extraArgs: {eviction-soft: memory.available<500Mi}, extraConfig: {evictionSoftGracePeriod: " +
+			"{memory.available: 1m}}}}",
 	} {
 		assert.Empty(t, check(right), right)
 	}

@@ -79,10 +79,9 @@ func (k *knowledge) checkFlag(id, written, value string) {
 		}
 		return
 	}
-	kind := k.table[id][flag]
+	kind := cmp.Or(flagTypes[flag], k.table[id][flag])
 	switch flag {
 	case "feature-gates":
-		kind = "mapStringBool"
 		for _, gate := range gatesOf(value) {
 			k.checkGate(part, id, gate)
 		}
