@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/types/block"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -110,12 +111,30 @@ func (c *comparison) checkDocument(document string, value any) {
 	case kind == "NetworkDefaultActionConfig" && at(value, "ingress") == "block":
 		problem, remedy = "closes the ports that Slipway, etcd, Kubernetes and Cilium need",
 			"set ingress: accept, and filter with Cilium's policies"
+	case slices.Contains([]string{"RegistryAuthConfig", "RegistryMirrorConfig", "RegistryTLSConfig"}, kind) && badRegistry(name) != nil:
+		problem, remedy = badRegistry(name).Problem, badRegistry(name).Remedy
+	case strings.HasSuffix(kind, "VolumeConfig") && c.outgrows(value):
+		problem, remedy = "has to be larger than the system disk", "lower provisioning.minSize, or raise nodePools[].disk"
 	case kind == "NetworkRuleConfig":
 		problem, remedy = checkFirewallRule(value)
 	case kind == "RegistryMirrorConfig" && c.cluster.Talos.RegistryMirrors[name] != nil:
 		problem, remedy = "is the second declaration of this registry's mirrors", "set talos.registryMirrors instead"
 	}
 	c.add([]string{document}, problem, remedy)
+}
+
+func badRegistry(name string) *syntax.Fault {
+	form, _ := syntax.Lookup("registry")
+	return form.Check(name)
+}
+
+// outgrows tells whether a volume of the system disk must be larger than the disk. Talos would wait for another disk for ever.
+func (c *comparison) outgrows(volume any) bool {
+	provisioning := at(volume, "provisioning")
+	match, given := at(at(provisioning, "diskSelector"), "match").(string)
+	text, _ := at(provisioning, "minSize").(string)
+	var least block.ByteSize
+	return (!given || match == "system_disk") && least.UnmarshalText([]byte(text)) == nil && least.Value() > uint64(c.node.Disk)
 }
 
 // physicalLink is how Linux names the network devices of a VM. The names of VLANs on them have a dot.

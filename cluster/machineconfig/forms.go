@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // talosForm is the form of a value that Talos takes as it is, and of which only the machine or a component finds out that it is wrong.
@@ -28,6 +29,8 @@ const (
 	notKnown  = "is no word that the component knows"
 	notWhole  = "is no whole path"
 	beginPath = "begin it with a /"
+	isNoPod   = "is not that of a pod"
+	onlyPods  = "write a pod of v1, and other objects in inlineManifests"
 	noAmount  = "is no quantity of Kubernetes"
 	amount    = "write one, such as 500m of cpu or 256Mi of memory"
 )
@@ -38,13 +41,16 @@ var talosForms = []talosForm{
 	{"machine.kernel.modules[].name", matches(`^[\w-]+$`), "is no name of a kernel module",
 		"write the name alone; parameters have a key of their own"},
 	{"machine.kubelet.extraMounts[].destination", matches(`^/[^:]*$`), notWhole, beginPath},
+	{"machine.kubelet.extraMounts[].source", matches(`^(/|\w+$)`), notWhole, beginPath}, // one word names a file system, such as tmpfs
 	{"machine.logging.destinations[].endpoint", matches(`^(tcp|udp)://[^/\s]+:[0-9]{1,5}/?$`), "is no address with a port",
 		"write it as tcp://10.0.0.5:6051 or udp://10.0.0.5:6051"},
 	{"machine.network.extraHostEntries[].aliases[]", matches(`^[^\s:/@]+$`), "is no host name", "write a host name, such as git.example.com"},
 	{"machine.network.extraHostEntries[].ip", isAddress, "is no IP address", "write one, such as 10.0.0.5"},
 	{"machine.network.searchDomains[]", matches(`^[^\s:/@]+$`), "is no domain", "write one, such as example.com"},
+	{"machine.pods[].apiVersion", isOneOf("v1"), isNoPod, onlyPods}, // the kubelet reads all of the list, with the control plane's, or none
+	{"machine.pods[].kind", isOneOf("Pod"), isNoPod, onlyPods},
 	{"machine.registries.mirrors.*.endpoints[]", matches(`^https?://[^/\s]+(/\S*)?$`), "is no URL", "write it as https://mirror.example.com"},
-	{"machine.sysctls.*", matches(`.`), "is empty", "write a value, or remove the key"},
+	{"machine.sysctls.*", matches(`^.+$`), "is empty, or has several lines", "write a value on one line, or remove the key"},
 	{"machine.udev.rules[]", matches(`^\s*(#|[A-Z]\w*(\{[^}]*\})?\s*([=!+:-]?=)\s*[ei]?"[^"]*")`), "is no rule of udev",
 		`write KEY=="VALUE" and KEY="VALUE", with commas between them`},
 	{"cluster.extraManifests[]", matches(`^https?://[^/\s]\S+$`), "is no URL from which Talos can fetch",
@@ -173,6 +179,11 @@ var formKeys = map[string][]string{
 	kubelet + "evictionSoftGracePeriod": signals,
 }
 
+// keyForms are the forms of keys, as the stack file's own keys have them.
+var keyForms = map[string]string{
+	"machine.registries.config": "registry", "machine.registries.mirrors": "registry", "machine.sysctls": "sysctl",
+}
+
 // reservable are the resources that the kubelet can reserve.
 var reservable = []string{"cpu", "ephemeral-storage", "memory", "pid"}
 
@@ -244,6 +255,22 @@ func (c *comparison) checkForms() {
 				if !slices.Contains(formKeys[part], key) {
 					c.add(append(slices.Clone(path), key), "is no key that the component knows", meant(key, formKeys[part]))
 				}
+			}
+		})
+	}
+	for _, part := range slices.Sorted(maps.Keys(keyForms)) {
+		form, _ := syntax.Lookup(keyForms[part])
+		own := map[string]bool{}
+		eachAt(c.base, nil, part+".*", nil, func(path []string, _ any) { own[path[len(path)-1]] = true })
+		eachAt(c.after, c.base, part+".*", nil, func(path []string, value any) {
+			key := path[len(path)-1]
+			_, twice := value.([]any)
+			switch fault := form.Check(key); {
+			case own[key]:
+			case fault != nil:
+				c.add(path, fault.Problem, fault.Remedy)
+			case twice:
+				c.add(path, "is given twice, with dots and with slashes", "keep one")
 			}
 		})
 	}

@@ -59,6 +59,16 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 			"it with a /, and end it without",
 		"machine: {kubelet: {extraConfig: {shutdownGracePeriodCriticalPods: 500ms}}}": "machine.kubelet.extraConfig." +
 			"shutdownGracePeriodCriticalPods: is neither 0s nor a duration of at least 1s; write one, such as 10s",
+		"machine: {pods: [{apiVersion: apps/v1, kind: Pod, metadata: {name: a}}]}": "machine.pods[0].apiVersion: is not that of a pod; " +
+			"write a pod of v1, and other objects in inlineManifests",
+		"machine: {registries: {config: {docker.io/library: {tls: {insecureSkipVerify: true}}}}}": "machine.registries.config." +
+			"docker.io/library: is not a registry; did you mean docker.io?",
+		"machine: {sysctls: {vm.swappiness: '1', vm/swappiness: '2'}}": "machine.sysctls.vm.swappiness: is given twice, with dots and with " +
+			"slashes; keep one",
+		"{apiVersion: v1alpha1, kind: RegistryMirrorConfig, name: 'https://docker.io', endpoints: [{url: 'https://a.b'}]}": "RegistryMirror" +
+			"Config https://docker.io: is not a registry; did you mean docker.io?",
+		"{apiVersion: v1alpha1, kind: RawVolumeConfig, name: a, provisioning: {diskSelector: {match: system_disk}, minSize: 10TiB}}": "Raw" +
+			"VolumeConfig a: has to be larger than the system disk; lower provisioning.minSize, or raise nodePools[].disk",
 	} {
 		violations := CheckPatches(sample(t, func(c *cluster.Cluster) { c.Talos.Patches.ControlPlanes = patches(patch) }))
 		if assert.Len(t, violations, 1, patch) {
