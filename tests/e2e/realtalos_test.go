@@ -52,7 +52,7 @@ func realLab(t *testing.T, name, version, talos string) *lab {
 		s.set("spegel", map[string]any{"enabled": false})            // its file of containerd's settings is the network plug-in's
 		s.pool(0)["cores"], s.pool(0)["memory"] = 2, "4GiB"
 	}, "--talos", talos)
-	plugsNetwork(l)
+	suitsTheLab(l)
 	return l
 }
 
@@ -104,15 +104,19 @@ func TestRecord_AnswersOfTheRealTalos(t *testing.T) {
 	}
 }
 
-// plugsNetwork gives the machine the files of the network plug-in. Files of a configuration may be secret, so they are a secret patch.
-func plugsNetwork(l *lab) {
+// suitsTheLab gives the machine the files of the network plug-in, and leaders the time that they need without KVM. Files of a configuration
+// may be secret, so all of it is a secret patch.
+func suitsTheLab(l *lab) {
 	l.t.Helper()
 	file := func(path, content string) map[string]any {
 		return map[string]any{"path": path, "op": "create", "permissions": 0o644, "content": content}
 	}
-	patches, err := json.Marshal(map[string]any{"all": []any{map[string]any{"machine": map[string]any{"files": []any{
-		file("/var/cni/10-lab.conflist", realLoopback), file("/etc/cri/conf.d/20-customization.part", realPlugins),
-	}}}}})
+	files := []any{file("/var/cni/10-lab.conflist", realLoopback), file("/etc/cri/conf.d/20-customization.part", realPlugins)}
+	leader := map[string]any{"extraArgs": map[string]any{"leader-elect-lease-duration": "60s", "leader-elect-renew-deadline": "50s"}}
+	patches, err := json.Marshal(map[string]any{
+		"all":           []any{map[string]any{"machine": map[string]any{"files": files}}},
+		"controlPlanes": []any{map[string]any{"cluster": map[string]any{"controllerManager": leader, "scheduler": leader}}},
+	})
 	require.NoError(l.t, err)
 	l.setSecret("infra", "talosSecretPatches", string(patches))
 }
