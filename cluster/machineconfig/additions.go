@@ -111,8 +111,9 @@ func (c *comparison) checkDocument(document string, value any) {
 	case kind == "NetworkDefaultActionConfig" && at(value, "ingress") == "block":
 		problem, remedy = "closes the ports that Slipway, etcd, Kubernetes and Cilium need",
 			"set ingress: accept, and filter with Cilium's policies"
-	case slices.Contains([]string{"RegistryAuthConfig", "RegistryMirrorConfig", "RegistryTLSConfig"}, kind) && badRegistry(name) != nil:
-		problem, remedy = badRegistry(name).Problem, badRegistry(name).Remedy
+	case registryDocuments[kind] != "" && faultOf(registryDocuments[kind], name) != nil:
+		fault := faultOf(registryDocuments[kind], name)
+		problem, remedy = fault.Problem, fault.Remedy
 	case strings.HasSuffix(kind, "VolumeConfig") && c.outgrows(value):
 		problem, remedy = "has to be larger than the system disk", "lower provisioning.minSize, or raise nodePools[].disk"
 	case kind == "NetworkRuleConfig":
@@ -123,9 +124,17 @@ func (c *comparison) checkDocument(document string, value any) {
 	c.add([]string{document}, problem, remedy)
 }
 
-func badRegistry(name string) *syntax.Fault {
-	form, _ := syntax.Lookup("registry")
-	return form.Check(name)
+// registryDocuments are the forms of the names of documents about registries.
+var registryDocuments = map[string]string{
+	"RegistryAuthConfig": registryEndpoint, "RegistryMirrorConfig": imageRegistry, "RegistryTLSConfig": registryEndpoint,
+}
+
+func faultOf(form, text string) *syntax.Fault {
+	if form == registryEndpoint && text == "*" {
+		return nil
+	}
+	of, _ := syntax.Lookup(form)
+	return of.Check(text)
 }
 
 // outgrows tells whether a volume of the system disk must be larger than the disk. Talos would wait for another disk for ever.

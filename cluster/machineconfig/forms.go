@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // talosForm is the form of a value that Talos takes as it is, and of which only the machine or a component finds out that it is wrong.
@@ -47,10 +46,9 @@ var talosForms = []talosForm{
 	{"machine.network.extraHostEntries[].aliases[]", matches(`^[^\s:/@]+$`), "is no host name", "write a host name, such as git.example.com"},
 	{"machine.network.extraHostEntries[].ip", isAddress, "is no IP address", "write one, such as 10.0.0.5"},
 	{"machine.network.searchDomains[]", matches(`^[^\s:/@]+$`), "is no domain", "write one, such as example.com"},
-	{"machine.pods[].apiVersion", isOneOf("v1"), isNoPod, onlyPods}, // the kubelet reads all of the list, with the control plane's, or none
-	{"machine.pods[].kind", isOneOf("Pod"), isNoPod, onlyPods},
+	{"machine.pods[].kind", isOneOf("Pod"), isNoPod, onlyPods}, // the kubelet reads all of the list, with the control plane's, or none
 	{"machine.registries.mirrors.*.endpoints[]", matches(`^https?://[^/\s]+(/\S*)?$`), "is no URL", "write it as https://mirror.example.com"},
-	{"machine.sysctls.*", matches(`^.+$`), "is empty, or has several lines", "write a value on one line, or remove the key"},
+	{"machine.sysctls.*", matches(`\S`), "is empty", "write a value, or remove the key"},
 	{"machine.udev.rules[]", matches(`^\s*(#|[A-Z]\w*(\{[^}]*\})?\s*([=!+:-]?=)\s*[ei]?"[^"]*")`), "is no rule of udev",
 		`write KEY=="VALUE" and KEY="VALUE", with commas between them`},
 	{"cluster.extraManifests[]", matches(`^https?://[^/\s]\S+$`), "is no URL from which Talos can fetch",
@@ -82,14 +80,14 @@ var talosForms = []talosForm{
 	{audit + "rules[].omitStages[]", isStage, notKnown, stages},
 	{audit + "rules[].resources[].group", matches(`^[^/]*$`), "has a version", "write the group alone"},
 
-	// What the kubelet reads when it starts: k8s.io/kubernetes, pkg/kubelet.
-	{kubelet + "cgroupDriver", isOneOf("cgroupfs", "systemd"), notKnown, "write cgroupfs or systemd"},
-	{kubelet + "containerLogMaxSize", isAmount, noAmount, "write one, such as 10Mi"},
+	// What the kubelet reads when it starts: k8s.io/kubernetes, pkg/kubelet. An empty text stands for its default.
+	{kubelet + "cgroupDriver", isOneOf("", "cgroupfs", "systemd"), notKnown, "write cgroupfs or systemd"},
+	{kubelet + "containerLogMaxSize", orEmpty(isAmount), noAmount, "write one, such as 10Mi"},
 	{kubelet + "containerLogMonitorInterval", lasts(3*time.Second, math.MaxInt64), "is no duration of at least 3s", "write one, such as 10s"},
 	{kubelet + "cpuCFSQuotaPeriod", lasts(time.Millisecond, time.Second), "is no duration from 1ms to 1s", "write one, such as 100ms"},
 	{kubelet + "crashLoopBackOff.maxContainerRestartPeriod", lasts(time.Second, 5*time.Minute), "is no duration from 1s to 5m",
 		"write one, such as 1m"},
-	{kubelet + "configMapAndSecretChangeDetectionStrategy", isOneOf("Get", "Cache", "Watch"), notKnown, "write Get, Cache or Watch"},
+	{kubelet + "configMapAndSecretChangeDetectionStrategy", isOneOf("", "Get", "Cache", "Watch"), notKnown, "write Get, Cache or Watch"},
 	{kubelet + "enforceNodeAllocatable[]", isOneOf("none", "pods", "kube-reserved", "kube-reserved-compressible", "system-reserved",
 		"system-reserved-compressible"), notKnown, "write none, pods, kube-reserved or system-reserved"},
 	{kubelet + "evictionHard.*", isThreshold, noThreshold, threshold},
@@ -97,16 +95,16 @@ var talosForms = []talosForm{
 	{kubelet + "evictionSoft.*", isThreshold, noThreshold, threshold},
 	{kubelet + "evictionSoftGracePeriod.*", lasts(0, math.MaxInt64), "is no duration", "write one, such as 1m"},
 	{kubelet + "kubeReserved.*", isQuantity, noAmount, amount},
-	{kubelet + "logging.format", isOneOf("json", "text"), notKnown, "write json or text"},
-	{kubelet + "imagePullCredentialsVerificationPolicy", isOneOf("AlwaysVerify", "NeverVerify", "NeverVerifyAllowlistedImages",
+	{kubelet + "logging.format", isOneOf("", "json", "text"), notKnown, "write json or text"},
+	{kubelet + "imagePullCredentialsVerificationPolicy", isOneOf("", "AlwaysVerify", "NeverVerify", "NeverVerifyAllowlistedImages",
 		"NeverVerifyPreloadedImages"), notKnown, "write AlwaysVerify, NeverVerify, NeverVerifyAllowlistedImages or NeverVerifyPreloadedImages"},
 	{kubelet + "maxParallelImagePulls", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 5"},
 	{kubelet + "memorySwap.swapBehavior", isOneOf("", "NoSwap", "LimitedSwap"), notKnown, "write NoSwap or LimitedSwap"},
 	{kubelet + "memoryThrottlingFactor", isFrom(0.000001, 1), "is not above 0 and at most 1", "write a number, such as 0.9"},
-	{kubelet + "podLogsDir", func(value string) bool { return cleanPath(value) == value }, notWhole,
+	{kubelet + "podLogsDir", orEmpty(func(value string) bool { return cleanPath(value) == value }), notWhole,
 		"begin it with a /, and end it without"},
 	{kubelet + "qosReserved.*", matches(`^([0-9]{1,2}|100)%$`), "is no share", "write one, such as 50%"},
-	{kubelet + "reservedSystemCPUs", matches(`^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`), "is no list of CPUs", "write one, such as 0-1,4"},
+	{kubelet + "reservedSystemCPUs", matches(`^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$`), "is no list of CPUs", "write one, such as 0-1,4"},
 	{kubelet + "runOnce", isOneOf("false"), "is a mode that the kubelet does not have any more", removeIt},
 	{kubelet + "shutdownGracePeriod", isGrace, noGrace, "write one, such as 30s"},
 	{kubelet + "shutdownGracePeriodCriticalPods", isGrace, noGrace, "write one, such as 10s"},
@@ -158,6 +156,10 @@ func isFrom(least, most float64) func(string) bool {
 	}
 }
 
+func orEmpty(is func(string) bool) func(string) bool {
+	return func(value string) bool { return value == "" || is(value) }
+}
+
 func isGrace(value string) bool {
 	return lasts(0, 0)(value) || lasts(time.Second, math.MaxInt64)(value)
 }
@@ -179,9 +181,15 @@ var formKeys = map[string][]string{
 	kubelet + "evictionSoftGracePeriod": signals,
 }
 
+// The forms of a registry: as the reference of an image has it, and as the address of a mirror, whose host may have no domain.
+const (
+	imageRegistry    = "registry"
+	registryEndpoint = "bucket-endpoint"
+)
+
 // keyForms are the forms of keys, as the stack file's own keys have them.
 var keyForms = map[string]string{
-	"machine.registries.config": "registry", "machine.registries.mirrors": "registry", "machine.sysctls": "sysctl",
+	"machine.registries.config": registryEndpoint, "machine.registries.mirrors": imageRegistry, "machine.sysctls": "sysctl",
 }
 
 // reservable are the resources that the kubelet can reserve.
@@ -259,17 +267,17 @@ func (c *comparison) checkForms() {
 		})
 	}
 	for _, part := range slices.Sorted(maps.Keys(keyForms)) {
-		form, _ := syntax.Lookup(keyForms[part])
 		own := map[string]bool{}
 		eachAt(c.base, nil, part+".*", nil, func(path []string, _ any) { own[path[len(path)-1]] = true })
 		eachAt(c.after, c.base, part+".*", nil, func(path []string, value any) {
 			key := path[len(path)-1]
-			_, twice := value.([]any)
-			switch fault := form.Check(key); {
+			values, _ := value.([]any) // with dots and with slashes, it is the same parameter
+			differs := func(other any) bool { return fmt.Sprint(other) != fmt.Sprint(values[0]) }
+			switch fault := faultOf(keyForms[part], key); {
 			case own[key]:
 			case fault != nil:
 				c.add(path, fault.Problem, fault.Remedy)
-			case twice:
+			case slices.ContainsFunc(values, differs):
 				c.add(path, "is given twice, with dots and with slashes", "keep one")
 			}
 		})

@@ -59,10 +59,10 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 			"it with a /, and end it without",
 		"machine: {kubelet: {extraConfig: {shutdownGracePeriodCriticalPods: 500ms}}}": "machine.kubelet.extraConfig." +
 			"shutdownGracePeriodCriticalPods: is neither 0s nor a duration of at least 1s; write one, such as 10s",
-		"machine: {pods: [{apiVersion: apps/v1, kind: Pod, metadata: {name: a}}]}": "machine.pods[0].apiVersion: is not that of a pod; " +
+		"machine: {pods: [{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}]}": "machine.pods[0].kind: is not that of a pod; " +
 			"write a pod of v1, and other objects in inlineManifests",
 		"machine: {registries: {config: {docker.io/library: {tls: {insecureSkipVerify: true}}}}}": "machine.registries.config." +
-			"docker.io/library: is not a registry; did you mean docker.io?",
+			"docker.io/library: has a path; did you mean docker.io?",
 		"machine: {sysctls: {vm.swappiness: '1', vm/swappiness: '2'}}": "machine.sysctls.vm.swappiness: is given twice, with dots and with " +
 			"slashes; keep one",
 		"{apiVersion: v1alpha1, kind: RegistryMirrorConfig, name: 'https://docker.io', endpoints: [{url: 'https://a.b'}]}": "RegistryMirror" +
@@ -103,4 +103,20 @@ func TestCheckPatches_RefusesFormsThatOnlyTheMachineWouldRefuse(t *testing.T) {
 			"machine: {kubelet: {extraConfig: {evictionHard: {memory.available: 5%, nodefs.available: 1Gi, pid.available: 10%}, "+
 				"systemReserved: {cpu: 100m, memory: 1Gi}, logging: {format: json}}}, udev: {rules: ['SUBSYSTEM==\"drm\", GROUP=\"44\"', '# a']}}")
 	})))
+}
+
+// Each was refused once, or nearly: Talos, Kubernetes or the kernel takes it.
+func TestCheckPatches_TakesWhatOnlyLooksWrong(t *testing.T) {
+	for _, patch := range []string{
+		"machine: {registries: {mirrors: {docker.io: {endpoints: ['https://Mirror']}}, config: {Mirror: {tls: {insecureSkipVerify: true}}}}}",
+		"{apiVersion: v1alpha1, kind: RegistryTLSConfig, name: mirror, insecureSkipVerify: true}",
+		"machine: {sysctls: {kernel.core_pattern: \"core\\n\", net.ipv4.tcp_rmem: \"4096\\n131072\\n6291456\"}}",
+		"machine: {sysctls: {vm.swappiness: '1', vm/swappiness: '1'}}",
+		"machine: {kubelet: {extraArgs: {minimum-image-ttl-duration: 30s}, extraConfig: {imageMaximumGCAge: 1m}}}",
+		"machine: {kubelet: {extraConfig: {reservedSystemCPUs: '', podLogsDir: '', containerLogMaxSize: '', logging: {format: ''}}}}",
+		"machine: {kubelet: {extraConfig: {reservedSystemCPUs: 0-1, kubeReservedCgroup: ''}}}",
+		"machine: {pods: [{apiVersion: core/v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: a.b/c:1}]}}]}",
+	} {
+		assert.Empty(t, CheckPatches(sample(t, func(c *cluster.Cluster) { c.Talos.Patches.ControlPlanes = patches(patch) })), patch)
+	}
 }

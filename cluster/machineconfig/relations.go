@@ -157,7 +157,7 @@ var inWord = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 // otherFlags are the flags of fields that have another name.
 var otherFlags = map[string]string{
 	"imageGCHighThresholdPercent": "image-gc-high-threshold", "imageGCLowThresholdPercent": "image-gc-low-threshold",
-	"reservedSystemCPUs": "reserved-cpus",
+	"imageMinimumGCAge": "minimum-image-ttl-duration", "reservedSystemCPUs": "reserved-cpus",
 }
 
 // flagOf is the kubelet's flag of a field, if it has one.
@@ -244,7 +244,7 @@ var kubeletRelations = []struct {
 		return s.text("cgroupsPerQOS") == "false" && !s.enforces("none")
 	}, "is off, and the limits of pods are enforced by it", "write enforceNodeAllocatable: [none] as well"},
 	{[]string{"cpuManagerPolicy"}, func(s settings) bool {
-		return s.text("cpuManagerPolicy") == "static" && !s.has("reservedSystemCPUs") && !s.reserves("cpu")
+		return s.text("cpuManagerPolicy") == "static" && s.text("reservedSystemCPUs") == "" && !s.reserves("cpu")
 	}, "is static, and no CPU is reserved", "reserve some in systemReserved.cpu"},
 	{[]string{"cpuManagerPolicyOptions"}, func(s settings) bool {
 		return len(s.pairs("cpuManagerPolicyOptions")) > 0 && s.text("cpuManagerPolicy") != "static"
@@ -259,10 +259,10 @@ var kubeletRelations = []struct {
 			s.enforces("kube-reserved") && s.enforces("kube-reserved-compressible")
 	}, "has words that exclude each other", "keep one of them"},
 	{[]string{"enforceNodeAllocatable"}, func(s settings) bool {
-		return s.enforces("system-reserved", "system-reserved-compressible") && !s.has("systemReservedCgroup")
+		return s.enforces("system-reserved", "system-reserved-compressible") && s.text("systemReservedCgroup") == ""
 	}, "has system-reserved, and needs the cgroup", "set systemReservedCgroup"},
 	{[]string{"enforceNodeAllocatable"}, func(s settings) bool {
-		return s.enforces("kube-reserved", "kube-reserved-compressible") && !s.has("kubeReservedCgroup")
+		return s.enforces("kube-reserved", "kube-reserved-compressible") && s.text("kubeReservedCgroup") == ""
 	}, "has kube-reserved, and needs the cgroup", "set kubeReservedCgroup"},
 	{[]string{"evictionSoft"}, func(s settings) bool {
 		periods := s.pairs("evictionSoftGracePeriod")
@@ -288,7 +288,7 @@ var kubeletRelations = []struct {
 		return s.text("memoryManagerPolicy") == "Static" && !s.has("reservedMemory") && len(s.pairs("systemReserved")) == 0
 	}, "is Static, and needs the reserved memory of each NUMA node", "set reservedMemory; its sum is that of all that the kubelet reserves"},
 	{[]string{"reservedSystemCPUs"}, func(s settings) bool {
-		return s.has("systemReservedCgroup") || s.has("kubeReservedCgroup")
+		return s.text("reservedSystemCPUs") != "" && s.text("systemReservedCgroup")+s.text("kubeReservedCgroup") != ""
 	}, "excludes systemReservedCgroup and kubeReservedCgroup", "keep one of them"},
 	{[]string{"shutdownGracePeriodByPodPriority"}, func(s settings) bool {
 		return len(items(s.fields, "shutdownGracePeriodByPodPriority")) > 0 &&

@@ -134,7 +134,7 @@ func TestTalosCluster_AMachineKeepsTheDiskEncryptionThatItDeclares(t *testing.T)
 }
 
 func TestTalosCluster_PutsInlineManifestsIntoControlPlanesOnly(t *testing.T) {
-	args := arguments(t, func(c *cluster.Cluster) { c.Talos.Patches.All = patch(`{"machine":{"sysctls":{"x":"y"}}}`) })
+	args := arguments(t, func(c *cluster.Cluster) { c.Talos.Patches.All = patch(`{"machine":{"sysctls":{"vm.swappiness":"1"}}}`) })
 	args.InlineManifests = []InlineManifest{
 		{Name: "cilium", Contents: pulumi.String("kind: Secret # " + keyMaterial)},
 		{Name: "other", Contents: pulumi.String("kind: ConfigMap")},
@@ -154,7 +154,7 @@ func TestTalosCluster_PutsInlineManifestsIntoControlPlanesOnly(t *testing.T) {
 		require.Len(t, patches, 5)
 		assert.Contains(t, patches[2], "name: cilium")
 		assert.Contains(t, patches[3], "name: other")
-		assert.Contains(t, patches[4], `"x":"y"`, "the user's patches override all others")
+		assert.Contains(t, patches[4], `"vm.swappiness":"1"`, "the user's patches override all others")
 		sums := shown.Input("secrets").(map[string]any)
 		assert.Len(t, sums, 2)
 		assert.Len(t, sums["cluster.inlineManifests.cilium"], 64, "a checksum")
