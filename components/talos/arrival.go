@@ -31,7 +31,7 @@ const (
 
 // arrival waits for a machine that gets its first configuration in this run.
 //
-// A boot of Talos from its image, seen with 1.12.6 and 1.14.1, can hang for ever before Talos's API starts: two parts of Talos compete for
+// A boot of Talos from its image, seen with 1.12.6, 1.13.9 and 1.14.1, can hang for ever before Talos's API starts: two parts compete for
 // the cloud-init drive. The machine then has its address and refuses connections to port 50000, and only a reset helps.
 type arrival struct {
 	machines.Machine
