@@ -110,14 +110,17 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 		spec := manager.TypedSpec()
 		spec.Enabled, spec.Image = !cfg.Machine().Controlplane().ControllerManager().Disabled(), cfg.Cluster().ControllerManager().Image()
 		spec.PodCIDRs, spec.ServiceCIDRs = cfg.Cluster().Network().PodCIDRs(), cfg.Cluster().Network().ServiceCIDRs()
+		spec.ExtraArgs = argValues(cfg.Cluster().ControllerManager().ExtraArgs())
 		b.res.Put(manager)
 		server := k8s.NewAPIServerConfig()
 		server.TypedSpec().Image, server.TypedSpec().LocalPort = cfg.Cluster().APIServer().Image(), 6443
 		server.TypedSpec().ControlPlaneEndpoint = cfg.Cluster().Endpoint().String()
 		server.TypedSpec().ServiceCIDRs = cfg.Cluster().Network().ServiceCIDRs()
+		server.TypedSpec().ExtraArgs = argValues(cfg.Cluster().APIServer().ExtraArgs())
 		b.res.Put(server)
 		scheduler := k8s.NewSchedulerConfig()
 		scheduler.TypedSpec().Enabled, scheduler.TypedSpec().Image = !cfg.Machine().Controlplane().Scheduler().Disabled(), cfg.Cluster().Scheduler().Image()
+		scheduler.TypedSpec().ExtraArgs = argValues(cfg.Cluster().Scheduler().ExtraArgs())
 		b.res.Put(scheduler)
 		manifests := k8s.NewBootstrapManifestsConfig()
 		manifests.TypedSpec().CNIName = cfg.Cluster().Network().CNI().Name()
@@ -287,4 +290,13 @@ func (b *boot) publishStaticPods() {
 		}
 	}
 	b.podStatuses = pods
+}
+
+// argValues are the flags of a component as its resource has them.
+func argValues(flags map[string][]string) map[string]k8s.ArgValues {
+	all := map[string]k8s.ArgValues{}
+	for flag, values := range flags {
+		all[flag] = k8s.ArgValues{Values: values}
+	}
+	return all
 }

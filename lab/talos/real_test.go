@@ -181,6 +181,8 @@ func (r recording) likeTheReal(t *testing.T) *world {
 	hw.CloudInit.Gateways = hw.CloudInit.DNS
 	w.boots(hw, w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16"}
+		c.ClusterConfig.ControllerManagerConfig.ExtraArgsConfig = r.flags(t, "controllermanagerconfigs")
+		c.ClusterConfig.SchedulerConfig.ExtraArgsConfig = r.flags(t, "schedulerconfigs")
 	}))
 	w.bootstrap(11)
 	w.stage(11, talos.StageRunning)
@@ -204,6 +206,21 @@ func (r recording) field(t *testing.T, file, field string) string {
 	spec, _ := r.answers(t, file)[0].Spec.(map[string]any)
 	require.Contains(t, spec, field)
 	return fmt.Sprint(spec[field])
+}
+
+// flags are those that the configuration gave to a component.
+func (r recording) flags(t *testing.T, file string) v1alpha1.Args {
+	t.Helper()
+	spec, _ := r.answers(t, file)[0].Spec.(map[string]any)
+	all, _ := spec["extraArgs"].(map[string]any)
+	args := v1alpha1.Args{}
+	for flag, given := range all {
+		of, _ := given.(map[string]any)
+		values, _ := of["values"].([]any)
+		require.Len(t, values, 1, flag)
+		args[flag] = v1alpha1.NewArgValue(fmt.Sprint(values[0]), nil)
+	}
+	return args
 }
 
 func TestReal_ANodeAnswersAsARealOneExceptWhereSaid(t *testing.T) {
