@@ -14,7 +14,8 @@ const (
 
 // talosHost maps what this computer needs to compose and run Talos to its Debian packages.
 var talosHost = map[string]string{
-	"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar", "xz": "xz-utils", "patch": "patch", "objcopy": "binutils", "cpio": "cpio", "depmod": "kmod",
+	"apt-get": "apt", "dpkg-deb": "dpkg", "tar": "tar", "xz": "xz-utils",
+	"patch": "patch", "objcopy": "binutils", "cpio": "cpio", "depmod": "kmod",
 	"mksquashfs": "squashfs-tools", "xorriso": "xorriso", "mformat": "mtools", "mcopy": "mtools",
 	"/usr/lib/systemd/boot/efi/linuxx64.efi.stub": "systemd-boot-efi",
 	"qemu-system-x86_64":                          "qemu-system-x86", "qemu-img": "qemu-utils", "/usr/share/OVMF/OVMF_CODE_4M.fd": "ovmf",

@@ -118,8 +118,8 @@ func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 	})
 }
 
-// values returns the values of the chart, the part that Slipway sets, and the checksum of the values that are known when the program starts.
-// If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
+// values returns the values of the chart, the part that Slipway sets, and the checksum of the values that are known when the program
+// starts. If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
 func (a *Args) values() (all, own map[string]any, checksum string, err error) {
 	all, own, err = a.Service.Trees()
 	if err != nil {
