@@ -105,15 +105,15 @@ var links = []string{
 func (c *comparison) checkDocument(document string, value any) {
 	kind, name, _ := strings.Cut(document, " ")
 	problem, remedy := "", ""
+	registry := faultOf(registryDocuments[kind], name)
 	switch {
 	case slices.Contains(links, kind):
 		problem, remedy = c.checkLink(name, value)
 	case kind == "NetworkDefaultActionConfig" && at(value, "ingress") == "block":
 		problem, remedy = "closes the ports that Slipway, etcd, Kubernetes and Cilium need",
 			"set ingress: accept, and filter with Cilium's policies"
-	case registryDocuments[kind] != "" && faultOf(registryDocuments[kind], name) != nil:
-		fault := faultOf(registryDocuments[kind], name)
-		problem, remedy = fault.Problem, fault.Remedy
+	case registry != nil:
+		problem, remedy = registry.Problem, registry.Remedy
 	case strings.HasSuffix(kind, "VolumeConfig") && c.outgrows(value):
 		problem, remedy = "has to be larger than the system disk", "lower provisioning.minSize, or raise nodePools[].disk"
 	case kind == "NetworkRuleConfig":
@@ -129,8 +129,9 @@ var registryDocuments = map[string]string{
 	"RegistryAuthConfig": registryEndpoint, "RegistryMirrorConfig": imageRegistry, "RegistryTLSConfig": registryEndpoint,
 }
 
+// faultOf is what is wrong with a text of a form. Without a form, every text is right.
 func faultOf(form, text string) *syntax.Fault {
-	if form == registryEndpoint && text == "*" {
+	if form == "" || form == registryEndpoint && text == "*" {
 		return nil
 	}
 	of, _ := syntax.Lookup(form)
