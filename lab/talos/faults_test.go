@@ -112,7 +112,17 @@ func TestFault_WithoutTheTimeNeitherEtcdNorKubeletStarts(t *testing.T) {
 	w.breaks(fault.NoTime, "vm-11", "")
 	_, err := w.admin(11).ServiceRestart(w.ctx, "kubelet")
 	require.NoError(t, err)
-	w.eventually("a kubelet starts again", func() bool { return w.service(11, "kubelet").State == "Running" })
+	w.eventually("a kubelet starts again", func() bool {
+		info, err := w.admin(11).ServiceInfo(w.ctx, "kubelet")
+		require.NoError(t, err)
+		starts := 0
+		for _, event := range info[0].Service.Events.Events {
+			if event.Msg == "Starting service" {
+				starts++
+			}
+		}
+		return starts == 2 && info[0].Service.State == "Running"
+	})
 }
 
 func TestFault_ARefusedConfigurationIsAnInvalidArgument(t *testing.T) {
