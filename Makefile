@@ -113,11 +113,11 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 real-talos: real-talos-joins real-talos-changes ## The real Talos in QEMU, in a lab: both of the following (needs QEMU)
 
 .PHONY: real-talos-joins
-real-talos-joins: real-talos-tools ## Killed runs, joining machines, a machine that is lost, destroy (about 35 minutes)
+real-talos-joins: real-talos-tools ## The real Talos: killed runs, joining machines, a lost machine, destroy (about 35 minutes; needs QEMU)
 	$(LAB_TESTS) -tags e2e -timeout 75m -run '^TestRealTalos_Joins'
 
 .PHONY: real-talos-changes
-real-talos-changes: real-talos-tools ## Changes of the configuration, of Talos, Kubernetes, a disk and the CA (about 40 minutes)
+real-talos-changes: real-talos-tools ## The real Talos: changes of the configuration, of Talos, Kubernetes, a disk, the CA (about 45 minutes; needs QEMU)
 	$(LAB_TESTS) -tags e2e -timeout 85m -run '^TestRealTalos_TakesChanges'
 
 .PHONY: real-talos-tools
