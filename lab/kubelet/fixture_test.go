@@ -127,12 +127,17 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.Cluster = c
 	t.Cleanup(c.Stop)
-	w.eventually(t, func() bool {
+	w.eventually(t, w.watches("pods", "nodes"))
+	return w
+}
+
+// watches returns whether each of the resources is watched.
+func (w *world) watches(resources ...string) func() bool {
+	return func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.watched["pods"] && w.watched["nodes"]
-	})
-	return w
+		return !slices.ContainsFunc(resources, func(resource string) bool { return !w.watched[resource] })
+	}
 }
 
 // watch notes what is watched. An in-memory API server has no resource versions: what is created between a cache's list

@@ -80,6 +80,7 @@ func TestServing_AKubeletThatAsksForItsCertificateAnswersNobodyBefore(t *testing
 	_, err = w.served()
 	require.ErrorContains(t, err, "tls: internal error")
 
+	w.eventually(t, w.watches("certificatesigningrequests"))
 	w.approve(t, request)
 	var shown *x509.Certificate
 	w.eventually(t, func() bool { shown, err = w.served(); return err == nil })
