@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -104,6 +105,42 @@ func (a argued) wrongFor(version string) (all []wrong) {
 	return all
 }
 
+// kept are the flags that Talos keeps for itself in some of the supported releases, by component: since a minor release, or before one. With
+// such a flag it takes the configuration, and then starts no API server or no etcd (MergeDenied in control_plane_final.go, denyListArgs in
+// etcd.go of machined). What it keeps in every supported release is in owned.
+var kept = map[string][]struct {
+	flag          string
+	since, before uint64
+}{
+	k8s.APIServerID: {{flag: "tls-min-version", since: 14}},
+	etcdID: {
+		{flag: "experimental-compact-hash-check-enabled", before: 14}, {flag: "experimental-initial-corrupt-check", before: 14},
+		{flag: "experimental-watch-progress-notify-interval", before: 14},
+		{flag: "feature-gates", since: 14}, {flag: "listen-client-http-urls", since: 14}, {flag: "tls-min-version", since: 14},
+		{flag: "watch-progress-notify-interval", since: 14},
+	},
+}
+
+// keptBy returns the flags that a release of Talos keeps for itself.
+func (a argued) keptBy(talos string) (all []wrong) {
+	comes, err := semver.ParseTolerant(talos)
+	if err != nil {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(kept)) {
+		for _, keeps := range kept[id] {
+			given := slices.ContainsFunc(a.arguments[id], func(argument string) bool { return strings.HasPrefix(argument, "--"+keeps.flag+"=") })
+			if given && comes.Minor >= keeps.since && (keeps.before == 0 || comes.Minor < keeps.before) {
+				all = append(all, wrong{
+					part: componentParts[id] + ".extraArgs." + keeps.flag, item: keeps.flag, remedy: removeIt,
+					problem: fmt.Sprintf("Talos %d.%d sets %s itself, and starts no %s that is given it, too", comes.Major, comes.Minor, keeps.flag, id),
+				})
+			}
+		}
+	}
+	return all
+}
+
 // The names of the nodes that the tables are asked about. The tables look at the feature gates of the API server only. So a kubelet's gates
 // are asked about as an API server's, on a node of its own.
 const (
@@ -114,7 +151,13 @@ const (
 // wrongIn returns parts of the last configuration that the declared Kubernetes does not take, each for the patch that caused it, but for
 // those that were found for another reason. What no patch has caused is in talos.kubelet.extraArgs.
 func (c model) wrongIn(states []state, known []finding) (found []finding) {
-	of := func(s state) []wrong { return arguedBy(s.full).wrongFor(c.Kubernetes.Version) }
+	of := func(s state) []wrong {
+		given := arguedBy(s.full)
+		kept := given.keptBy(c.Talos.Version)
+		return append(kept, slices.DeleteFunc(given.wrongFor(c.Kubernetes.Version), func(one wrong) bool {
+			return slices.ContainsFunc(kept, func(other wrong) bool { return other.part == one.part })
+		})...)
+	}
 	for _, one := range of(states[len(states)-1]) {
 		if slices.ContainsFunc(known, func(f finding) bool { return f.Part == one.part }) {
 			continue

@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,6 +68,26 @@ func TestCheckPatches_RefusesWhatAnEarlierReleaseKnew(t *testing.T) {
 				assert.Empty(t, violations, "%s: %s", version, patch)
 			} else if assert.Len(t, violations, 1) {
 				assert.Equal(t, "talos.patches.controlPlanes[0]: "+says, violations[0].Error())
+			}
+		}
+	}
+}
+
+func TestCheckPatches_RefusesWhatAReleaseOfTalosKeepsForItself(t *testing.T) {
+	for patch, keeps := range map[string]string{
+		"cluster: {apiServer: {extraArgs: {tls-min-version: VersionTLS12}}}":               "v1.14.1 kube-apiserver",
+		"cluster: {etcd: {extraArgs: {feature-gates: InitialCorruptCheck=true}}}":          "v1.14.1 etcd",
+		"cluster: {etcd: {extraArgs: {experimental-compact-hash-check-enabled: 'false'}}}": "v1.13.9 etcd",
+	} {
+		for _, version := range []string{"v1.13.9", "v1.14.1"} {
+			violations := CheckPatches(sample(t, func(c *cluster.Cluster) {
+				c.Talos.Version, c.Kubernetes.Version, c.Talos.Patches.ControlPlanes = version, "v1.36.6", patches(patch)
+			}))
+			refusing, component, _ := strings.Cut(keeps, " ")
+			if version != refusing {
+				assert.Empty(t, violations, "%s: %s", version, patch)
+			} else if assert.Len(t, violations, 1, "%s: %s", version, patch) {
+				assert.Regexp(t, `: Talos 1\.1[34] sets [a-z-]+ itself, and starts no `+component+` that is given it, too; remove it$`, violations[0].Error())
 			}
 		}
 	}
@@ -150,7 +171,7 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 			"auto-compaction-mode has a value that etcd refuses; write periodic or revision",
 	} {
 		violations := CheckPatches(sample(t, func(c *cluster.Cluster) {
-			c.Talos.Version, c.Kubernetes.Version, c.Talos.Patches.ControlPlanes = "v1.14.6", "v1.36.6", patches(patch)
+			c.Talos.Version, c.Kubernetes.Version, c.Talos.Patches.ControlPlanes = "v1.13.9", "v1.36.6", patches(patch)
 		}))
 		if assert.Len(t, violations, 1, patch) {
 			assert.Equal(t, "talos.patches.controlPlanes[0]: "+says, violations[0].Error())
@@ -163,7 +184,7 @@ func TestCheckPatches_RefusesValuesThatTheComponentsCannotRead(t *testing.T) {
 			"service-account-extend-token-expiration: 'false', profiling: 'T', goaway-chance: '0.001', " +
 			"runtime-config: 'api/all=true,resource.k8s.io/v1beta1', " +
 			"audit-log-maxage: 0x1e, audit-log-mode: batch, tls-cipher-suites: " +
-			"'TLS_AES_128_GCM_SHA256,TLS_CHACHA20_POLY1305_SHA256', tls-min-version: VersionTLS13}}, controllerManager: {extraArgs: {" +
+			"'TLS_AES_128_GCM_SHA256,TLS_CHACHA20_POLY1305_SHA256'}}, controllerManager: {extraArgs: {tls-min-version: VersionTLS13, " +
 			"cluster-signing-duration: 720h, controllers: '-ttl-after-finished-controller,bootstrapsigner,*', node-monitor-period: '5s'}}, " +
 			"etcd: {extraArgs: {quota-backend-bytes: '8589934592', " +
 			"snapshot-count: '10000', max-request-bytes: '0x200000', of-a-later-release: 'x'}}}\nmachine: {kubelet: {extraArgs: " +

@@ -126,9 +126,11 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 		manifests.TypedSpec().CNIName = cfg.Cluster().Network().CNI().Name()
 		b.res.Put(manifests)
 		for _, c := range kubernetes.Components(cfg) {
-			if pod := c.StaticPod(); c.Enabled {
+			switch pod := c.StaticPod(); {
+			case c.Denied(b.version) != nil: // the former one stays
+			case c.Enabled:
 				b.res.Put(pod)
-			} else {
+			default:
 				b.res.Remove(pod.Metadata())
 			}
 		}

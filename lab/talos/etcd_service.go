@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 	"github.com/slipway-platform/slipway/lab/talos/service"
 )
 
@@ -25,6 +26,12 @@ func (b *boot) etcdService() service.Spec {
 				return err
 			}
 			if err := b.awaitEtcd(ctx); err != nil {
+				return err
+			}
+			b.site.mu.Lock()
+			cfg := b.config
+			b.site.mu.Unlock()
+			if err := kubernetes.Denied(b.version, "etcd", cfg.Cluster().Etcd().ExtraArgs()); err != nil {
 				return err
 			}
 			return b.recoverEtcd(ctx)

@@ -2,6 +2,7 @@ package talos_test
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,45 @@ func TestImagePull_AsksForTheNamespaceAndKeepsWhatItHas(t *testing.T) {
 	w.breaks(fault.ImagePull, "example.com/x", "")
 	require.NoError(t, c.ImagePull(w.ctx, common.ContainerdNamespace_NS_CRI, "example.com/x:1"), "it is there")
 	require.Equal(t, codes.NotFound, status.Code(c.ImagePull(w.ctx, common.ContainerdNamespace_NS_SYSTEM, "example.com/x:1")))
+}
+
+func TestArguments_ThatTalosKeepsForItselfStartNoComponent(t *testing.T) {
+	for version, deniesTLS := range map[string]bool{"v1.13.9": false, "v1.14.1": true} {
+		t.Run(version, func(t *testing.T) {
+			w := newWorld(t)
+			w.runs(version)
+			w.cluster(1, 0)
+			argue := func(of *v1alpha1.Args, flag, value string) {
+				*of = v1alpha1.Args{flag: v1alpha1.NewArgValue(value, nil)}
+			}
+			_, err := w.admin(11).ApplyConfiguration(w.ctx, auto(w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+				argue(&c.ClusterConfig.APIServerConfig.ExtraArgsConfig, "tls-min-version", "VersionTLS12")
+			})))
+			require.NoError(t, err, "its validation does not know")
+			refused := func() bool {
+				return strings.Contains(w.dmesg(11), `static pod kube-apiserver: extra arg "tls-min-version" is not allowed`)
+			}
+			runs := func() bool {
+				k, runs := w.kube.kubelet(node(11))
+				return runs && slices.ContainsFunc(k.StaticPods(), func(p talos.StaticPod) bool { return p.Name == k8s.APIServerID && p.Runs })
+			}
+			if deniesTLS {
+				w.eventually("Talos makes no pod", refused)
+				require.True(t, runs(), "the former pod stays")
+			} else {
+				w.eventually("Talos passes it on", func() bool { return runs() && !refused() })
+			}
+		})
+	}
+	w := newWorld(t)
+	w.runs("v1.14.1")
+	w.install(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+		c.ClusterConfig.EtcdConfig.EtcdExtraArgs = v1alpha1.Args{"feature-gates": v1alpha1.NewArgValue("InitialCorruptCheck=true", nil)}
+	})
+	w.bootstrap(11)
+	w.eventually("etcd does not start", func() bool {
+		return strings.Contains(w.service(11, "etcd").Message, `extra arg "feature-gates" is not allowed`)
+	})
 }
 
 func TestManifests_AndStaticPodsAreResourcesOfEveryControlPlane(t *testing.T) {

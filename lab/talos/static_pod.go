@@ -74,6 +74,10 @@ func (b *boot) restartStaticPod(name string) error {
 	b.site.mu.Lock()
 	cfg, plane := b.config, b.planeLocked()
 	c := kubernetes.ComponentOf(cfg, name)
+	if err := c.Denied(b.version); err != nil { // a controller of Talos fails, and the former pod stays
+		b.site.mu.Unlock()
+		return err
+	}
 	spec := c.Spec()
 	b.static[name] = &staticPod{Component: c, spec: spec, cfg: cfg}
 	b.site.mu.Unlock()
