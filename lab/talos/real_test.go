@@ -200,10 +200,19 @@ func (r recording) answers(t *testing.T, file string) []answer {
 	return answers
 }
 
-// field is a field of the first answer in a file.
+// spec is that of the resource which the configuration makes. Talos 1.14 makes another one from it, with what the component is given.
+func (r recording) spec(t *testing.T, file string) map[string]any {
+	t.Helper()
+	answers := r.answers(t, file)
+	made := slices.IndexFunc(answers, func(a answer) bool { return !strings.HasPrefix(a.Metadata.ID, "final-") })
+	spec, _ := answers[made].Spec.(map[string]any)
+	return spec
+}
+
+// field is a field of the resource in a file.
 func (r recording) field(t *testing.T, file, field string) string {
 	t.Helper()
-	spec, _ := r.answers(t, file)[0].Spec.(map[string]any)
+	spec := r.spec(t, file)
 	require.Contains(t, spec, field)
 	return fmt.Sprint(spec[field])
 }
@@ -211,7 +220,7 @@ func (r recording) field(t *testing.T, file, field string) string {
 // flags are those that the configuration gave to a component.
 func (r recording) flags(t *testing.T, file string) v1alpha1.Args {
 	t.Helper()
-	spec, _ := r.answers(t, file)[0].Spec.(map[string]any)
+	spec := r.spec(t, file)
 	all, _ := spec["extraArgs"].(map[string]any)
 	args := v1alpha1.Args{}
 	for flag, given := range all {
