@@ -168,7 +168,7 @@ var Lanes = [][]Case{
 		{
 			Name: "a boot from the image hangs", Moment: BeforeApply,
 			Kind: "boot-hangs", Target: "infra-worker-1",
-			Up: Waits, // for five minutes, until it resets the VM: the end of the fault does not end the hanging boot
+			Up: Waits, // for two minutes, until it resets the VM: the end of the fault does not end the hanging boot
 		},
 		{
 			Name: "the image of 1Password Connect cannot be pulled", Moment: AfterTheGate,
