@@ -149,6 +149,7 @@ func workload(object *unstructured.Unstructured) (kube.Workload, error) {
 	switch w.Kind {
 	case "DaemonSet":
 		w.Desired, w.Updated = number("status", "desiredNumberScheduled"), number("status", "updatedNumberScheduled")
+		w.Generation = object.GetAnnotations()["deprecated.daemonset.template.generation"] // of apps/v1, and set by every API server
 	case "Deployment", "StatefulSet":
 		w.Desired, w.Updated = number("spec", "replicas"), number("status", "updatedReplicas")
 		w.Old = max(0, number("status", "replicas")-w.Updated)

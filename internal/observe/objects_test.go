@@ -71,10 +71,12 @@ status:
 }
 
 func TestWorkload_ReadsTheRolloutOfDaemonSetsAndDeployments(t *testing.T) {
-	set, err := workload(object(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: cilium, namespace: kube-system, generation: 3},
+	set, err := workload(object(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: cilium, namespace: kube-system, generation: 3,
+  annotations: {deprecated.daemonset.template.generation: "2"}},
   status: {observedGeneration: 2, desiredNumberScheduled: 5, updatedNumberScheduled: 1}}`))
 	require.NoError(t, err)
-	assert.Equal(t, kube.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "cilium", Desired: 5, Updated: 1}, set)
+	assert.Equal(t, kube.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "cilium", Generation: "2", Desired: 5,
+		Updated: 1}, set)
 	deployment, err := workload(object(t,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: cilium-operator, namespace: kube-system, generation: 2},
   spec: {replicas: 2}, status: {observedGeneration: 2, updatedReplicas: 1}}`))

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ type Workload struct {
 	Observed              bool              // the controller has seen the newest spec
 	Desired, Updated, Old int               // pods wanted; pods of the newest template; pods of earlier templates
 	Failure               string            // why its controller cannot create pods; "" if it reports nothing
+	Generation            string            // of a DaemonSet's newest template, as its pods' labels have it; "" if unknown
 	LeftOut               []string          // nodes with a pod of it that are left out
 }
 
@@ -44,22 +46,28 @@ func (w Workload) Behind() string {
 }
 
 // Without returns the workload and the pods as they are without nodes that are left out: a DaemonSet has a pod on each, which cannot be
-// changed and need not be Ready.
+// changed and need not be Ready. The status counts nodes, by the older pod of a node with two.
 func (w Workload) Without(skips func(node string) bool, pods []Pod) (Workload, []Pod) {
 	if w.Kind != "DaemonSet" {
 		return w, pods
 	}
 	var others []Pod
-	left := 0
+	newest := map[string]bool{} // nodes that are left out, with whether all pods there are of the newest template
 	for _, pod := range pods {
-		if skips(pod.Node) && w.Owns(pod) {
-			left++
-			w.LeftOut = append(slices.Clip(w.LeftOut), pod.Node)
-		} else {
+		if !skips(pod.Node) || !w.Owns(pod) {
 			others = append(others, pod)
+			continue
+		}
+		all, known := newest[pod.Node]
+		newest[pod.Node] = (all || !known) && w.Generation != "" && pod.Labels["pod-template-generation"] == w.Generation
+	}
+	for _, updated := range newest {
+		w.Desired--
+		if updated {
+			w.Updated--
 		}
 	}
-	w.Desired, w.Old = w.Desired-left, max(0, w.Old-left)
+	w.LeftOut = slices.Sorted(maps.Keys(newest))
 	return w, others
 }
 

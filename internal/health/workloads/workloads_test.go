@@ -43,7 +43,7 @@ func theReleases() *Spec {
 
 // A dead kubelet neither replaces the pod of a DaemonSet nor reports it Ready.
 func TestWorkloads_ThePodOfADaemonSetOnANodeThatIsLeftOutIsNotMissed(t *testing.T) {
-	seen := aRelease(func(w *kube.Workload, pods []kube.Pod) { w.Updated, w.Old, pods[1].Ready = 1, 1, false })
+	seen := aRelease(func(w *kube.Workload, pods []kube.Pod) { w.Updated, pods[1].Ready = 1, false })
 	deployment := Place{Kind: "Deployment", Namespace: "kube-system"}
 	sets := seen.Sets[deployment]
 	seen.Sets[deployment] = health.Seen[kube.Workload]{Synced: true}
@@ -61,6 +61,43 @@ func TestWorkloads_ThePodOfADaemonSetOnANodeThatIsLeftOutIsNotMissed(t *testing.
 	require.Len(t, results, 1)
 	assert.Contains(t, results[0].Reason, "0 of 1 pods are of the newest spec; if no more come, its pods on nodes that are left out "+
 		"block the others: kubectl delete node cp-2")
+}
+
+// The kubelet of a node that is left out may work. Its pod of the newest spec is no pod of another node.
+func TestWorkloads_ThePodOfANodeThatIsLeftOutCountsForNoOtherNode(t *testing.T) {
+	deployment, daemonSet := Place{Kind: "Deployment", Namespace: "kube-system"}, Place{Kind: "DaemonSet", Namespace: "kube-system"}
+	spec := theReleases()
+	spec.Skip = []cluster.SkippedNode{{Name: "cp-2", Reason: "waits for a disk"}}
+	of := func(generation string) map[string]string {
+		return map[string]string{"app": "dns", "pod-template-generation": generation}
+	}
+	// Each case has the pod of cp-1, which stays, before the pods of cp-2.
+	for name, one := range map[string]struct {
+		desired, updated int
+		generations      []string
+		runs             bool
+	}{
+		"only the one left out is of the newest spec":   {desired: 2, updated: 1, generations: []string{"1", "2"}},
+		"only the other is of the newest spec":          {desired: 2, updated: 1, generations: []string{"2", "1"}, runs: true},
+		"both are of the newest spec":                   {desired: 2, updated: 2, generations: []string{"2", "2"}, runs: true},
+		"a second pod of the one left out starts":       {desired: 2, updated: 0, generations: []string{"1", "1", "2"}},
+		"as before, but the other runs the newest spec": {desired: 2, updated: 1, generations: []string{"2", "1", "2"}, runs: true},
+	} {
+		seen := aRelease(func(w *kube.Workload, _ []kube.Pod) {
+			w.Kind, w.Desired, w.Updated, w.Generation = "DaemonSet", one.desired, one.updated, "2"
+		})
+		seen.Sets[deployment], seen.Sets[daemonSet] = health.Seen[kube.Workload]{Synced: true}, seen.Sets[deployment]
+		var pods []kube.Pod
+		for i, generation := range one.generations {
+			pod := kube.Pod{Namespace: "kube-system", Labels: of(generation), Node: "cp-2", Phase: "Running", Ready: true}
+			if i == 0 {
+				pod.Node = "cp-1"
+			}
+			pods = append(pods, pod)
+		}
+		seen.Pods["kube-system"] = health.Seen[kube.Pod]{Synced: true, Items: pods}
+		assert.Equal(t, one.runs, Run(spec, seen), name)
+	}
 }
 
 func TestWorkloads_RunOnlyWhenTheNewestSpecIsRolledOutAndReady(t *testing.T) {
