@@ -19,9 +19,9 @@ import (
 
 // How long a machine has until it accepts its first connection to Talos's API.
 const (
-	// closedLimit is how long a machine may refuse connections before it is reset. Between its address and its API, a machine that boots takes
-	// about ten seconds. On a host with fifteen times as much to do as it can, all of the boot took less than four minutes. A reset of a machine
-	// that is only slow costs its boot: it has no configuration yet, so nothing is installed and no disk is to be unlocked.
+	// closedLimit is how long a machine may refuse connections before it is reset. Between its address and its API, a machine that boots
+	// takes about ten seconds. On a host with fifteen times as much to do as it can, all of the boot took less than four minutes. A reset of
+	// a machine that is only slow costs its boot: it has no configuration yet, so nothing is installed and no disk is to be unlocked.
 	closedLimit = 2 * time.Minute
 	// mostResets is how often a machine is reset: of the boots that hung, one hung again.
 	mostResets = 3
