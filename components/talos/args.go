@@ -35,6 +35,7 @@ type TalosClusterArgs struct {
 	CommandProvider pulumi.ProviderResource // required
 
 	knock func(ctx context.Context, address string) error // opens a connection to a machine's Talos API; nil means talosapi.Knock
+	dial  func(context.Context) (access, error)           // connects to the cluster; nil means with the credentials of the machine secrets
 }
 
 // InlineManifest is a YAML text of Kubernetes manifests, part of the control planes' machine configuration.

@@ -128,7 +128,7 @@ func (c *TalosCluster) build(ctx *pulumi.Context, r *registrar) error {
 		return err
 	}
 	c.joins = &joins{
-		machinery{r, maker, placed, removal, removal.rejoining(ctx, r.Cluster)},
+		machinery{r, maker, placed, removal, removal.rejoining(ctx, r.Cluster, turns)},
 		configurer{r, secrets.current(), secrets.client(), schematic, turns, nil},
 	}
 	if err := c.addFirst(ctx, c.joins); err != nil {

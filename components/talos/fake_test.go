@@ -19,8 +19,10 @@ import (
 type calm struct {
 	mu           sync.Mutex
 	nodes        []turn.Node
-	bare         bool // no machine has a configuration
-	unbootstraps bool // etcd does not run
+	bare         bool   // no machine has a configuration
+	fresh        string // name of a node whose machine has none
+	version      string // of the API servers; "" if none answers
+	unbootstraps bool   // etcd does not run
 	silent       error
 	effects      live.Effect
 	answersAfter int      // questions that are not answered before the effect is
@@ -102,8 +104,18 @@ func (c *calm) Unmet(context.Context, []cluster.Check) (string, error) { return 
 
 func (c *calm) LastLines(context.Context, turn.Node) []string { return nil }
 
-func (c *calm) Evict(context.Context, turn.Pod) error               { return nil }
-func (c *calm) Configured(context.Context, turn.Node) (bool, error) { return !c.bare, c.silent }
+func (c *calm) Evict(context.Context, turn.Pod) error { return nil }
+
+func (c *calm) Configured(_ context.Context, node turn.Node) (bool, error) {
+	return !c.bare && node.Name != c.fresh, c.silent
+}
+
+func (c *calm) Version(context.Context, turn.Node) (string, error) {
+	if c.version == "" {
+		return "", errors.New("connection refused")
+	}
+	return c.version, nil
+}
 
 func (c *calm) Effect(_ context.Context, node turn.Node, _ string) (live.Effect, string, error) {
 	c.mu.Lock()

@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve"
@@ -45,6 +46,7 @@ func arguments(t *testing.T, changes ...func(*cluster.Cluster)) *TalosClusterArg
 	return &TalosClusterArgs{
 		Cluster: clusters.Infra(t, changes...),
 		knock:   func(context.Context, string) error { return nil },
+		dial:    func(context.Context) (access, error) { return nil, errors.New("there is no cluster") },
 	}
 }
 

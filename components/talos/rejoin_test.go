@@ -1,6 +1,8 @@
 package talos
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +53,37 @@ func TestRejoin_ReplacedNodesAreBackBeforeAnyOtherNodeIsChanged(t *testing.T) {
 			for _, again := range []string{"infra-infra-cp-3-apply", "infra-infra-worker-2-apply"} {
 				assert.NotEqual(t, replaced, r.After(vm, r.Resource(t, again)), "%s: %s after %s", name, vm.Name, again)
 			}
+		}
+	}
+}
+
+// Otherwise all others would wait for a node that waits for its configuration.
+func TestRejoin_AMachineThatAKilledRunHasReplacedJoinsFirst(t *testing.T) {
+	for name, one := range map[string]struct {
+		on     calm
+		dryRun bool
+		first  string
+	}{
+		"a control plane":                       {on: calm{fresh: "infra-cp-3", version: "v1.99.0"}, first: "infra-cp-3"},
+		"a worker":                              {on: calm{fresh: "infra-worker-2", version: "v1.99.0"}, first: "infra-worker-2"},
+		"it has joined":                         {on: calm{version: "v1.99.0"}},
+		"it was never replaced":                 {on: calm{fresh: "infra-worker-1", version: "v1.99.0"}},
+		"its kubelet would be too new":          {on: calm{fresh: "infra-worker-2", version: "v1.20.0"}},
+		"no API server answers":                 {on: calm{fresh: "infra-worker-2"}},
+		"a preview, which asks no machine":      {on: calm{fresh: "infra-worker-2", version: "v1.99.0"}, dryRun: true},
+		"no machine answers whether it has any": {on: calm{fresh: "infra-worker-2", version: "v1.99.0", silent: errors.New("no route")}},
+	} {
+		args := arguments(t, func(c *cluster.Cluster) {
+			c.NodePools[0].Nodes[2].Generation, workers(c).Nodes[1].Generation = 2, 2
+		})
+		args.dial = func(context.Context) (access, error) { return &one.on, nil }
+		r := answers(&mocks.Recorder{DryRun: one.dryRun})
+		require.NoError(t, r.Run(program(args, nil)), name)
+		for _, node := range allMachines(t) {
+			apply := r.Resource(t, "infra-"+node.Name+"-apply")
+			assert.Equal(t, node.Name == one.first, r.After(r.Resource(t, "infra-upgrade"), apply), "%s: %s", name, node.Name)
+			assert.Equal(t, node.Name == one.first, slices.Contains(apply.RPC.GetHooks().GetAfterCreate(), apply.Name+"-joined"),
+				"%s: %s", name, node.Name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
 	"github.com/siderolabs/gen/xslices"
+	"golang.org/x/mod/semver"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
@@ -126,11 +128,30 @@ func (r *removal) isReplaced(ctx *pulumi.Context, node cluster.Machine) bool {
 	return slices.Contains(r.replaced, node.Name)
 }
 
-// rejoining returns the machines that this run replaces, and which therefore join again before any other node is changed: until then the
-// cluster lacks them. Nothing joins a lost cluster before it is restored.
-func (r *removal) rejoining(ctx *pulumi.Context, declared *cluster.Cluster) []cluster.Machine {
+// rejoining returns the machines that this run replaces, and those that an earlier run has replaced and left without a configuration. They
+// join again before any other node is changed: until then the cluster lacks them. Nothing joins a lost cluster before it is restored.
+func (r *removal) rejoining(ctx *pulumi.Context, declared *cluster.Cluster, turns *turns) []cluster.Machine {
 	if declared.Lifecycle.Snapshots.RecoverFrom != "" {
 		return nil
 	}
-	return xslices.Filter(declared.Machines(), func(node cluster.Machine) bool { return r.isReplaced(ctx, node) })
+	return xslices.Filter(declared.Machines(), func(node cluster.Machine) bool {
+		return r.isReplaced(ctx, node) || node.Generation > 1 && !ctx.DryRun() && turns.lacks(ctx.Context(), node)
+	})
+}
+
+// lacks reports whether a machine that was replaced has no configuration, while the cluster runs with the declared minor release of
+// Kubernetes or a later one: the run that replaced the machine was ended before the node joined. Nothing else is known to lack it.
+func (t *turns) lacks(ctx context.Context, node cluster.Machine) bool {
+	if t.Lifecycle.Skip.Has(node.Name) || t.connect(ctx) != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if configured, err := t.cluster.Configured(ctx, turn.NodesOf([]cluster.Machine{node})[0]); err != nil || configured {
+		return false
+	}
+	return slices.ContainsFunc(turn.ControlPlanes(t.declared.Nodes), func(other turn.Node) bool {
+		version, err := t.cluster.Version(ctx, other)
+		return err == nil && semver.Compare(semver.MajorMinor(version), semver.MajorMinor(t.Kubernetes.Version)) >= 0
+	})
 }

@@ -26,6 +26,8 @@ type access interface {
 
 	// Configured reports whether a machine has a configuration; an error if it does not answer.
 	Configured(ctx context.Context, node turn.Node) (bool, error)
+	// Version asks the API server of a control plane for its version, once it is ready.
+	Version(ctx context.Context, node turn.Node) (string, error)
 	// Effect asks a node what a machine configuration would do to it, and for which part.
 	Effect(ctx context.Context, node turn.Node, configuration string) (effect live.Effect, part string, err error)
 	// Stage gives a node a machine configuration that it has from its next boot on. undo gives it the one that it kept before.
@@ -69,6 +71,9 @@ func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigura
 	t.say = func(line string) {
 		// For the display only: a run that succeeds has no diagnostics.
 		_ = ctx.Log.Info(line, &pulumi.LogArgs{Resource: r.Component, Ephemeral: true})
+	}
+	if t.dial = r.args.dial; t.dial != nil {
+		return t
 	}
 	t.dial = func(ctx context.Context) (access, error) {
 		result, err := internals.UnsafeAwaitOutput(ctx, client)

@@ -92,7 +92,7 @@ func TestBegin_NoControlPlaneChangesUntilAReplacedOneHasJoinedAgain(t *testing.T
 		nodes = replaced(f, nodes, "cp-5")
 		e := f.engine(t, nodes)
 		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "cp-1")),
-			"cp-5 was replaced and has not joined again; if it waits for its configuration, raise its generation once more")
+			"cp-5 was replaced and has not joined again; if it waits for its configuration, run up again")
 		assert.Empty(t, f.log, "four members would be a quorum, and a fifth one is about to join")
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 // unjoined follows the name of a node with another machine that is no part of the cluster yet. Unlike a node that was only declared, the
 // cluster has had it, and lacks it.
-const unjoined = " was replaced and has not joined again; if it waits for its configuration, raise its generation once more"
+const unjoined = " was replaced and has not joined again; if it waits for its configuration, run up again"
 
 // boot returns the id of a node's boot; "" if its Talos API does not answer.
 func (e *Engine) boot(ctx context.Context, node Node) string {
