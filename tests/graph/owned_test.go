@@ -102,6 +102,7 @@ func TestOwned_WhatVerifiesAComponentComesAfterItsValues(t *testing.T) {
 			assert.True(t, rec.After(rec.Resource(t, probe), values), "%s after the values of %s", probe, release)
 		}
 		assert.NotEmpty(t, values.BeforeCreate, "a Flux of somebody else keeps its Secrets")
+		assert.Equal(t, []string{values.Name + "-tried"}, values.RPC.GetHooks().GetAfterUpdate(), "until then the pods are the former ones")
 		require.Len(t, values.Aliases, 1)
 		assert.Contains(t, values.Aliases[0].String(), "slipway:gitops:GitOpsHandover::gitops", "the Secrets of earlier runs stay")
 		assert.False(t, values.RetainOnDelete, release)

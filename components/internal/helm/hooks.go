@@ -2,6 +2,7 @@ package helm
 
 import (
 	"context"
+	"fmt"
 	"path"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -54,4 +55,22 @@ func (a *ReleaseArgs) hooks(ctx *pulumi.Context, name string) (pulumi.ResourceOp
 	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{
 		BeforeCreate: []*pulumi.ResourceHook{clear}, BeforeUpdate: []*pulumi.ResourceHook{compare, update},
 	}), nil
+}
+
+// tries returns the hook after an update of the Secret with the values that Slipway sets: it waits until Flux has tried them. What looks at
+// the pods afterwards would otherwise see the former ones. If Flux does not try them, the run goes on with a warning: it may mend Flux.
+func (a *ReleaseArgs) tries(ctx *pulumi.Context, name string) (pulumi.ResourceOption, error) {
+	if a.Kubeconfig == nil {
+		return pulumi.Composite(), nil
+	}
+	inCluster, owner := component.WithKubeconfig(ctx, a.Kubeconfig), leftover.Owner{Namespace: cluster.FluxNamespace, Name: a.Service.Name}
+	hook, err := ctx.RegisterResourceHook(name+"-tried", func(*pulumi.ResourceHookArgs) error {
+		err := inCluster(func(ctx context.Context, kubeconfig string) error { return leftover.Tried(ctx, kubeconfig, owner) })
+		if err != nil {
+			_ = ctx.Log.Warn(fmt.Sprintf("what follows may see the pods before the change: %v; kubectl -n %s describe helmrelease %s",
+				err, owner.Namespace, owner.Name), nil)
+		}
+		return nil
+	}, nil)
+	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{AfterUpdate: []*pulumi.ResourceHook{hook}}), err
 }

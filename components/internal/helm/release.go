@@ -128,7 +128,12 @@ func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOpti
 		written, err := json.Marshal(values) // JSON is YAML, too
 		return base64.StdEncoding.EncodeToString(written), err
 	}).(pulumi.StringOutput)
-	return v1.NewSecret(ctx, a.FluxValues.Prefix+a.Service.Name, &v1.SecretArgs{
+	name := a.FluxValues.Prefix + a.Service.Name
+	tried, err := a.tries(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return v1.NewSecret(ctx, name, &v1.SecretArgs{
 		Metadata: metav1.ObjectMetaArgs{
 			Name: pulumi.String(fluxrelease.ValuesSecret(a.Service.Name)), Namespace: pulumi.String(cluster.FluxNamespace),
 			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
@@ -136,7 +141,7 @@ func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOpti
 		// data instead of stringData: the API server returns data, so that a refresh finds no difference.
 		Data: pulumi.StringMap{fluxrelease.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
 		// With the owner, the Secret goes, also where the release stays.
-	}, slices.Concat(opts, []pulumi.ResourceOption{pulumi.RetainOnDelete(false), a.FluxValues.Options})...)
+	}, slices.Concat(opts, []pulumi.ResourceOption{pulumi.RetainOnDelete(false), a.FluxValues.Options, tried})...)
 }
 
 // toMap converts a tree to inputs leaf by leaf, so that a preview hides only the leaves that are secret or unknown.

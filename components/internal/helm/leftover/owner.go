@@ -5,9 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
+
+var helmReleases = schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}
+
+// triedLimit is as long as Flux waits for the pods of a release, if its HelmRelease does not say another timeout.
+const triedLimit = 5 * time.Minute
 
 // Owner is the HelmRelease with which Flux owns, or owned, a release.
 type Owner struct {
@@ -31,6 +43,43 @@ func Released(ctx context.Context, kubeconfig string, owner Owner) error {
 				"wait until Flux has applied it, and run up again; or write owner: flux")
 		}
 		return err
+	})
+}
+
+// Tried makes Flux read the values of the release again, and returns once Flux has tried them: the release has changed by then, or the
+// status of the HelmRelease says why not. Nobody tries them if the HelmRelease does not exist, or is suspended.
+func Tried(ctx context.Context, kubeconfig string, owner Owner) error {
+	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
+	if err != nil {
+		return err
+	}
+	objects := api.Objects.Resource(helmReleases).Namespace(owner.Namespace)
+	var live *unstructured.Unstructured
+	read := func(ctx context.Context) (err error) {
+		live, err = objects.Get(ctx, owner.Name, metav1.GetOptions{})
+		return err
+	}
+	if err := kubeapi.Retry(ctx, nil, func() error { return read(ctx) }); apierrors.IsNotFound(err) { // without Flux, too
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
+		return nil
+	}
+	request := time.Now().Format(time.RFC3339Nano)
+	annotation := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"reconcile.fluxcd.io/requestedAt": request}}}
+	if _, err := kubeapi.Merge(ctx, objects, owner.Name, annotation); err != nil {
+		return err
+	}
+	return probe.Wait{Limit: triedLimit}.Until(ctx, owner.String(), func(ctx context.Context) (string, error) {
+		if err := read(ctx); err != nil {
+			return err.Error(), nil
+		}
+		if handled, _, _ := unstructured.NestedString(live.Object, "status", "lastHandledReconcileAt"); handled != request {
+			return "Flux has not tried the changed values yet", nil
+		}
+		return "", nil
 	})
 }
 

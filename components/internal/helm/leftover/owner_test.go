@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -64,5 +65,58 @@ func TestReleased_RefusesWhatFluxStillOwns(t *testing.T) {
 			}
 			assert.ErrorContains(t, err, one.refused)
 		})
+	}
+}
+
+// flux is an API server with one HelmRelease. Flux tries its values when it is read for the second time after a request.
+type flux struct {
+	mu       sync.Mutex
+	suspend  bool
+	request  string
+	readings int
+}
+
+func (f *flux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	handled := ""
+	if r.Method == http.MethodPatch {
+		var change struct {
+			Metadata struct{ Annotations map[string]string }
+		}
+		json.NewDecoder(r.Body).Decode(&change) //nolint:errcheck // the test notices
+		f.request = change.Metadata.Annotations["reconcile.fluxcd.io/requestedAt"]
+	} else if f.request != "" {
+		if f.readings++; f.readings > 1 {
+			handled = f.request
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(map[string]any{ //nolint:errcheck // the client notices
+		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": map[string]any{"name": "cilium"},
+		"spec": map[string]any{"suspend": f.suspend}, "status": map[string]any{"lastHandledReconcileAt": handled},
+	})
+}
+
+func TestTried_ReturnsOnceFluxHasTriedTheValues(t *testing.T) {
+	owner := Owner{Namespace: "flux-system", Name: "cilium"}
+	for name, one := range map[string]struct {
+		flux     *flux // nil: there is none
+		readings int
+	}{
+		"Flux owns the release":    {flux: &flux{}, readings: 2},
+		"Flux is suspended":        {flux: &flux{suspend: true}},
+		"there is no Flux to wait": {},
+	} {
+		var handler http.Handler = http.NotFoundHandler()
+		if one.flux != nil {
+			handler = one.flux
+		}
+		c := &cluster{Server: httptest.NewTLSServer(handler)}
+		t.Cleanup(c.Close)
+		require.NoError(t, Tried(t.Context(), c.kubeconfig(t), owner), name)
+		if one.flux != nil {
+			assert.Equal(t, one.readings, one.flux.readings, name)
+		}
 	}
 }
