@@ -17,6 +17,7 @@ const (
 	ProxmoxTaskHangs  Kind = "proxmox-task-hangs"
 	ProxmoxTaskSlow   Kind = "proxmox-task-slow"
 	DatastoreFull     Kind = "datastore-full"
+	DatastoreSlow     Kind = "datastore-slow"
 	VMNeverBoots      Kind = "vm-never-boots"
 	VMWrongMAC        Kind = "vm-wrong-mac"
 )
@@ -116,6 +117,12 @@ var Kinds = []Description{
 		Kind: DatastoreFull, Group: groupProxmox, Target: "storage",
 		WhenOn:  "a task that creates a volume there fails with the error of that storage type; its VM is not created",
 		WhenOff: "at once",
+	},
+	{
+		Kind: DatastoreSlow, Group: groupProxmox, Target: "storage",
+		WhenOn: "each new volume there takes 4 s, with the storage's lock: of several VMs that are created at once, the last ones fail with " +
+			"`got lock request timeout` (shared storage) or `got timeout`, as after 10 s in Proxmox VE",
+		WhenOff: "at the next volume",
 	},
 	{
 		Kind: VMNeverBoots, Group: groupProxmox, Target: "VM",

@@ -52,6 +52,7 @@ type Cluster struct {
 	machines map[int]*machine
 	volumes  map[volumeKey]*volume
 	tasks    map[string]*task
+	locks    map[volumeKey]chan struct{} // of storages, by their names in the place of a volume's id
 	pids     int
 }
 
@@ -88,7 +89,7 @@ func New(cfg Config) *Cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Cluster{
 		cfg: cfg, log: cfg.Log, started: time.Now(), ctx: ctx, cancel: cancel, pids: 1000,
-		machines: map[int]*machine{}, volumes: map[volumeKey]*volume{}, tasks: map[string]*task{},
+		machines: map[int]*machine{}, volumes: map[volumeKey]*volume{}, tasks: map[string]*task{}, locks: map[volumeKey]chan struct{}{},
 	}
 }
 

@@ -90,6 +90,18 @@ func defaultTaskError(j job) string {
 // full tells whether the fault datastore-full is on for a storage.
 func (c *Cluster) full(s *Storage) bool { return c.cfg.Faults.IsActive(fault.DatastoreFull, s.Name) }
 
+// slowAllocation is how long a storage under the fault datastore-slow takes for a volume: with a few VMs at once, the last ones wait for
+// the storage's lock for longer than lockTimeout.
+const slowAllocation = 4 * time.Second
+
+// allocationTime is how long a storage takes for a new volume, longer under the fault datastore-slow.
+func (c *Cluster) allocationTime(s *Storage) time.Duration {
+	if c.cfg.Faults.IsActive(fault.DatastoreSlow, s.Name) {
+		return slowAllocation
+	}
+	return c.cfg.Latency.Task / 10
+}
+
 // errNoSpace is the error of an allocation on a storage of this type without enough space.
 func errNoSpace(s *Storage, v *volume, free int64) error {
 	_, name, _ := strings.Cut(v.id, ":")

@@ -79,7 +79,10 @@ func createVM(q *request) (any, error) {
 	}
 	upid, err := c.fork(job{
 		node: q.node, kind: "qmcreate", id: strconv.Itoa(id), token: q.token, duration: c.cfg.Latency.Task, machine: m, undo: remove,
-		work: func(_ context.Context, t *task) error {
+		work: func(ctx context.Context, t *task) error {
+			if err := c.awaitAllocations(ctx, q.node.Name, set); err != nil {
+				return fmt.Errorf("unable to create VM %d - %w", id, err)
+			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			m.config["vmgenid"] = newUUID()
@@ -139,7 +142,10 @@ func updateVM(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	work := func(context.Context, *task) error {
+	work := func(ctx context.Context, _ *task) error {
+		if err := c.awaitAllocations(ctx, q.node.Name, set); err != nil {
+			return err
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if _, err := c.machineOn(q.node.Name, id); err != nil {
