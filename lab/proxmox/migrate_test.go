@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // live are the parameters that the provider sends.
@@ -92,10 +90,11 @@ func TestMigrate_OfAnHAResourceNeedsAnotherPrivilege(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.call(http.MethodPost, "cluster/ha/resources", url.Values{"sid": {"vm:1111"}}).code)
 	assert.Equal(t, "create resource failed: resource ID 'vm:1111' already defined",
 		w.call(http.MethodPost, "cluster/ha/resources", url.Values{"sid": {"vm:1111"}}).reason)
-	w.breaks(fault.ProxmoxPermission, "Sys.Console", "")
+	all := w.token
+	w.token = lesser
 	assert.Equal(t, "Permission check failed (/, Sys.Console)",
 		w.call(http.MethodPost, "cluster/ha/resources/vm:1111/migrate", url.Values{"node": {"pve2"}}).reason)
-	w.faults.Clear()
+	w.token = all
 	require.Equal(t, http.StatusOK, w.call(http.MethodDelete, "cluster/ha/resources/vm:1111", nil).code)
 	assert.Equal(t, "no such resource 'vm:1111'", w.call(http.MethodGet, "cluster/ha/resources/vm:1111", nil).reason)
 }
