@@ -21,7 +21,8 @@ const program = "slipway"
 func Command() *cobra.Command {
 	return command.Group(
 		&cobra.Command{Use: program, Long: `Without a subcommand it is the Pulumi program, which "pulumi up" starts.`},
-		check.Command("check"), check.HandOver("handover-file"), newcluster.Command(ownVersion()), probe.Command("probe"), versionCommand(),
+		check.Command("check"), check.HandOver("handover-file"), newcluster.Command(ownVersion()), newcluster.Manifests(),
+		probe.Command("probe"), versionCommand(),
 	)
 }
 

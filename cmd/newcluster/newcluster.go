@@ -1,9 +1,10 @@
 // Package newcluster writes a repository for a cluster: the template that `pulumi new` takes from templates/cluster, with the answers of
-// flags.
+// flags, and the manifests of Slipway that the cluster uses.
 package newcluster
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -37,19 +38,38 @@ var answers = []answer{
 	{"git", cluster.ExampleRepository, "`URL` of the repository that Flux reads"},
 }
 
+// switches are flags without a value. The text of the template is replaced if they are given.
+var switches = []struct{ name, replaces, by, does string }{
+	{"public", "path: kubernetes/cluster}", "public: true, path: kubernetes/cluster}", "Flux reads the repository without a password"},
+	{"insecure", "nodes: [", "insecure: true, nodes: [", "do not verify the certificate of Proxmox VE"},
+}
+
+// given are the values of the flags.
+type given struct {
+	answers        map[string]*string
+	switches       map[string]*bool
+	domain, source string
+}
+
 // Command returns the command that writes a repository. version is the binary's, which go.mod requires if it is published.
 func Command(version string) *cobra.Command {
 	c := &cobra.Command{Use: "new NAME", Short: "Write a repository for a cluster", Long: does, Args: cobra.ExactArgs(1)}
-	given := map[string]*string{}
+	flags := given{answers: map[string]*string{}, switches: map[string]*bool{}}
 	for _, one := range answers {
-		given[one.name] = c.Flags().String(one.name, one.replaces, one.does)
+		flags.answers[one.name] = c.Flags().String(one.name, one.replaces, one.does)
 	}
-	source := c.Flags().String("source", "", "`folder` of a checkout of Slipway, which go.mod then uses instead of a version")
+	for _, one := range switches {
+		flags.switches[one.name] = c.Flags().Bool(one.name, false, one.does)
+	}
+	c.Flags().StringVar(&flags.domain, "domain", "",
+		"`name` below which applications get theirs: Flux then also applies a gateway with a certificate, and the example podinfo")
+	c.Flags().StringVar(&flags.source, "source", "",
+		"`folder` of a checkout of Slipway, which go.mod then uses instead of a version, and from which Pulumi compiles the program")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]
-		files, err := render(name, given)
+		files, err := render(name, flags)
 		if err == nil {
-			files["go.mod"], err = moduleFile(files["go.mod"], version, *source)
+			files["go.mod"], err = moduleFile(files["go.mod"], version, flags.source)
 		}
 		if err != nil {
 			return command.Wrong(err)
@@ -57,11 +77,25 @@ func Command(version string) *cobra.Command {
 		if err := write(name, files); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: written\nNext: %s says what to do, from here to the first pulumi up.\n",
-			name, filepath.Join(name, "README.md"))
-		return err
+		report(c, name, flags.source != "" || published.MatchString(version))
+		return nil
 	}
 	return c
+}
+
+// report says what was written, what of it is still an example, and what comes next.
+func report(c *cobra.Command, name string, fetchable bool) {
+	out := c.OutOrStdout()
+	_, _ = fmt.Fprintf(out, "%s: written\n", name)
+	for _, one := range answers {
+		if !c.Flags().Changed(one.name) {
+			_, _ = fmt.Fprintf(out, "Edit Pulumi.%s.yaml: without --%s, it has the example %s\n", name, one.name, one.replaces)
+		}
+	}
+	if !fetchable {
+		_, _ = fmt.Fprintln(out, "Edit go.mod: this slipway is of changed sources, and the workflow needs a version that exists")
+	}
+	_, _ = fmt.Fprintf(out, "Next: %s says what to do, from here to the first pulumi up.\n", filepath.Join(name, "README.md"))
 }
 
 const module = "github.com/slipway-platform/slipway"
@@ -92,15 +126,16 @@ func moduleFile(text, version, source string) (string, error) {
 var networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)
 
 // render returns the files of the repository, with the answers in the stack file. It refuses answers that make a stack file with problems.
-func render(name string, given map[string]*string) (map[string]string, error) {
-	network := networkForm.FindStringSubmatch(*given["network"])
+func render(name string, flags given) (map[string]string, error) {
+	network := networkForm.FindStringSubmatch(*flags.answers["network"])
 	if network == nil {
-		return nil, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *given["network"])
+		return nil, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *flags.answers["network"])
 	}
+	*flags.answers["proxmox"] = endpoint(*flags.answers["proxmox"])
 	pairs := []string{"${PROJECT}", name, "${DESCRIPTION}", "The cluster " + name}
 	for _, one := range answers {
 		if one.name != "network" {
-			pairs = append(pairs, one.replaces, *given[one.name])
+			pairs = append(pairs, one.replaces, *flags.answers[one.name])
 		}
 	}
 	replaced := strings.NewReplacer(append(pairs, "192.168.1.", network[1])...)
@@ -111,7 +146,48 @@ func render(name string, given map[string]*string) (map[string]string, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return files, checkStack("Pulumi."+name+".yaml", files)
+	if flags.source == "" {
+		runBinary(files)
+	}
+	stack := "Pulumi." + name + ".yaml"
+	for _, one := range switches {
+		if *flags.switches[one.name] {
+			files[stack] = strings.Replace(files[stack], one.replaces, one.by, 1)
+		}
+	}
+	if flags.domain != "" {
+		if err := addGateway(files, stack, flags.domain); err != nil {
+			return nil, err
+		}
+	}
+	return files, checkStack(stack, files)
+}
+
+// endpoint returns the URL of the API of a host, and a URL as it is.
+func endpoint(given string) string {
+	switch {
+	case strings.Contains(given, "/"):
+		return given
+	case !strings.Contains(given, ":"):
+		given += ":8006"
+	}
+	return "https://" + given + "/"
+}
+
+// fromSource are lines of the template, and those of a project that runs the binary: who has run it to write the project has it.
+var fromSource = strings.NewReplacer(
+	"    buildTarget: bin/cluster # kept, so that only a changed program is linked again\n",
+	"    binary: slipway # on PATH, or bin/slipway in this folder; without this line, Pulumi compiles main.go\n",
+	"`go mod tidy` and `go run . check`", "`slipway check`", "go run . check", "slipway check",
+)
+
+// runBinary lets Pulumi and the reader run the binary. The workflow builds it.
+func runBinary(files map[string]string) {
+	for name, text := range files {
+		if !strings.HasPrefix(name, ".github/") {
+			files[name] = fromSource.Replace(text)
+		}
+	}
 }
 
 // checkStack returns every problem of the stack file, which also has the cluster's name: that of the folder.
@@ -126,18 +202,24 @@ func checkStack(path string, files map[string]string) error {
 // write writes the files into a new folder.
 func write(folder string, files map[string]string) error {
 	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // a folder of a repository
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: exists already; remove it, or choose another name for the cluster", folder)
+		}
 		return err
 	}
 	for name, text := range files {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // likewise
-			return err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // a file of a repository
+		if err := writeFile(filepath.Join(folder, filepath.FromSlash(name)), text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a folder of a repository
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a file of a repository
 }
 
 // eachFile calls do with each file of the template, under its name in templates/cluster.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/docs"
 )
 
 var update = flag.Bool("update", false, "write templates/cluster")
@@ -110,9 +112,19 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 			want[name] = strings.ReplaceAll(text, "home\n\n", "home\n") // Pulumi ends what it writes into YAML with a new line
 		}
 	}
-	code, folder, problems := newRepository(t, "home")
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	code, folder, problems := newRepository(t, "home", "--source", root)
 	require.Equal(t, command.Done, code, problems)
-	assert.Equal(t, want, files(t, folder))
+	made := files(t, folder)
+	made["go.mod"], _, _ = strings.Cut(made["go.mod"], "\nreplace ")
+	assert.Equal(t, want, made)
+	code, problems = runNew(t, "bonn")
+	require.Equal(t, command.Done, code, problems)
+	project := files(t, "bonn")
+	assert.Contains(t, project["Pulumi.yaml"], "    binary: slipway ", "who has the binary compiles nothing")
+	assert.NotContains(t, project["Pulumi.yaml"]+project["README.md"]+project["Pulumi.bonn.yaml"], "go run")
+	assert.Equal(t, want[".github/workflows/check.yaml"], project[".github/workflows/check.yaml"])
 	assert.LessOrEqual(t, strings.Count(want["Pulumi.home.yaml"], "\n"), 15)
 }
 
@@ -151,7 +163,8 @@ func TestNew_EachClusterHasMACAddressesOfItsOwn(t *testing.T) {
 
 func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	for _, wrong := range [][]string{
-		{"Home"}, {"../home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "--network", "300.0.0.0/24"}, {"home", "--proxmox", "pve1"},
+		{"Home"}, {"../home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "--network", "300.0.0.0/24"},
+		{"home", "--proxmox", "http://pve1"}, {"home", "--domain", "home"}, {"home", "--domain", "Home.example.com"},
 		{"home", "--host", "pve 1"}, {"home", "--source", "nowhere"}, {"home", "--git", "x"}, {"home", "more"}, {"home", "--nett", "x"},
 		{"--git", "x"},
 	} {
@@ -162,9 +175,136 @@ func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("home", 0o750))
-	code, _ := runNew(t, "home")
+	code, problems := runNew(t, "home")
 	assert.Equal(t, command.Failed, code)
+	assert.Contains(t, problems, "home: exists already; remove it")
 	assert.Empty(t, files(t, "home"))
+}
+
+// The quick start shows what its command writes.
+func TestQuickStart_ShowsTheStackFileThatItsCommandWrites(t *testing.T) {
+	const name = "../../docs/quickstart.md"
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	var line string
+	var shown []string
+	for _, block := range docs.Blocks(name, string(text)) {
+		switch {
+		case block.Language == "yaml" && block.Lines[0] == "config:":
+			shown = append(shown, strings.Join(block.Lines, "\n")+"\n")
+		case block.Language == "sh" && strings.HasPrefix(block.Lines[0], "slipway new home "):
+			line = strings.ReplaceAll(strings.Join(block.Lines, " "), "\\ ", "")
+		}
+	}
+	require.Len(t, shown, 1)
+	code, folder, problems := newRepository(t, strings.Fields(line)[2:]...)
+	require.Equal(t, command.Done, code, problems)
+	_, written, found := strings.Cut(files(t, folder)["Pulumi.home.yaml"], "\n")
+	require.True(t, found, "the first line is a comment")
+	assert.Equal(t, shown[0], written)
+}
+
+// The commands are those of the quick start, with another remote.
+func TestQuickStart_WhatIsPushedHoldsNoCredentials(t *testing.T) {
+	_, folder, _ := newRepository(t, "home")
+	for _, secret := range []string{"home.kubeconfig", "ca.pem", "pve-root-ca.pem"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, secret), []byte("secret"), 0o600))
+	}
+	git := exec.CommandContext(t.Context(), "sh", "-ec", `git init --quiet --bare ../remote
+git init --quiet --initial-branch main && git add . && git commit --quiet --message "Declare the cluster"
+git push --quiet ../remote main
+git -C ../remote ls-tree -r --name-only main`)
+	git.Dir = folder
+	git.Env = append(os.Environ(), "GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@x", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@x")
+	out, err := git.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	pushed := strings.Fields(string(out))
+	assert.Len(t, pushed, 10)
+	assert.Subset(t, pushed, []string{"Pulumi.home.yaml", "main.go", "kubernetes/cluster/kustomization.yaml", ".github/workflows/check.yaml"})
+}
+
+func TestNew_AHostIsCompletedToItsURL(t *testing.T) {
+	for given, want := range map[string]string{
+		"192.168.1.5": "https://192.168.1.5:8006/", "pve.lan": "https://pve.lan:8006/", "pve.lan:443": "https://pve.lan:443/",
+		"https://pve.example.com": "https://pve.example.com",
+	} {
+		assert.Equal(t, want, endpoint(given))
+	}
+}
+
+func TestNew_SaysWhatIsStillAnExample(t *testing.T) {
+	t.Chdir(t.TempDir())
+	c := Command("v1.2.3")
+	var out bytes.Buffer
+	c.SetOut(&out)
+	require.Equal(t, command.Done, command.Run(t.Context(), c, []string{"home", "--host", "pve", "--git", "https://git.example.com/home.git"}))
+	assert.Equal(t, "home: written\n"+
+		"Edit Pulumi.home.yaml: without --proxmox, it has the example https://pve.home.arpa:8006/\n"+
+		"Edit Pulumi.home.yaml: without --network, it has the example 192.168.1.0/24\n"+
+		"Next: home/README.md says what to do, from here to the first pulumi up.\n", out.String())
+}
+
+// runIn runs another command than new in the folder of a repository.
+func runIn(t *testing.T, folder string, c *cobra.Command, args ...string) (code int, out, problems string) {
+	t.Helper()
+	t.Chdir(folder)
+	var stdout, stderr bytes.Buffer
+	c.SetOut(&stdout)
+	c.SetErr(&stderr)
+	code = command.Run(t.Context(), c, args)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestNew_WithADomainTheCheckFindsAGatewayAndNothingWrong(t *testing.T) {
+	code, folder, problems := newRepository(t, "home", "--git", "https://git.example.com/home.git", "--public", "--insecure",
+		"--domain", "home.example.com")
+	require.Equal(t, command.Done, code, problems)
+	stack := clusters.Read(t, filepath.Join(folder, "Pulumi.home.yaml"))
+	assert.True(t, stack.GitOps.Public && stack.Proxmox.Insecure)
+	assert.Equal(t, "home.example.com", stack.GitOps.Settings["DOMAIN"])
+	code, out, problems := runIn(t, folder, check.Command("check"))
+	assert.Equal(t, command.Done, code)
+	assert.Empty(t, problems)
+	assert.NotContains(t, out, "gitPassword")
+	assert.FileExists(t, "kubernetes/infrastructure/networking/cilium/gateway/gateway.yaml")
+	assert.FileExists(t, "kubernetes/apps/podinfo/remote/route.yaml")
+	assert.NoDirExists(t, "kubernetes/infrastructure/storage")
+}
+
+func TestManifests_AreUpdatedAndWhatIsTheUsersStays(t *testing.T) {
+	_, folder, _ := newRepository(t, "home", "--domain", "home.example.com")
+	const (
+		ours = "kubernetes/infrastructure/networking/cilium/gateway/gateway.yaml"
+		his  = "kubernetes/infrastructure/networking/external-dns/git/cloudflare/key.yaml"
+	)
+	before := files(t, folder)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, ours), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, his), []byte("key"), 0o600))
+	code, out, problems := runIn(t, folder, Manifests(), "storage")
+	require.Equal(t, command.Done, code, problems)
+	assert.Equal(t, ours+": changed\nkubernetes/infrastructure: networking, security, storage, as in this version\n", out)
+	after := files(t, ".")
+	assert.Equal(t, "key", after[his])
+	delete(after, his)
+	for name, text := range after {
+		if !strings.HasPrefix(name, "kubernetes/infrastructure/storage/") {
+			assert.Equal(t, before[name], text, name)
+		}
+	}
+	assert.FileExists(t, "kubernetes/infrastructure/storage/layers.yaml")
+}
+
+func TestManifests_AreWrittenIntoAProjectOnly(t *testing.T) {
+	code, _, problems := runIn(t, t.TempDir(), Manifests(), "storage")
+	assert.Equal(t, command.Misuse, code)
+	assert.Contains(t, problems, "has no Pulumi.yaml; run the command in")
+	_, folder, _ := newRepository(t, "home")
+	code, _, problems = runIn(t, folder, Manifests(), "storrage")
+	assert.Equal(t, command.Misuse, code)
+	assert.Contains(t, problems, "storrage: is not an area; write alerts, backup, databases,")
+	code, _, problems = runIn(t, ".", Manifests())
+	assert.Equal(t, command.Misuse, code)
+	assert.Contains(t, problems, "this project has no area yet")
 }
 
 func TestNew_RequiresTheVersionOfTheBinaryOrTheCheckout(t *testing.T) {

@@ -1,8 +1,8 @@
 package tree
 
 import (
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cmd/command"
+	"github.com/slipway-platform/slipway/cmd/newcluster"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/docs"
 )
@@ -54,59 +55,29 @@ func keepsItsRules(t *testing.T, files filesys.FileSystem, folder string, settin
 	return layers
 }
 
-// quickStart returns the cluster of the quick start's stack file, with the setting that its last part adds.
-func quickStart(t *testing.T, file string) *cluster.Cluster {
-	t.Helper()
-	const url = "public: true, "
-	require.Contains(t, file, url)
-	require.Contains(t, page(t, "docs/quickstart.md"), "`settings: {DOMAIN: home.example.com}`")
-	file = strings.Replace(file, url, url+"settings: {DOMAIN: home.example.com}, ", 1)
-	source, err := config.ParseFile("Pulumi.home.yaml", []byte(file))
+// TestQuickStart_TheRepositoryWithADomainIsBuiltAndKeepsTheRules looks at what the command of the quick start writes.
+func TestQuickStart_TheRepositoryWithADomainIsBuiltAndKeepsTheRules(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.Zero(t, command.Run(t.Context(), newcluster.Command("v0.1.0"), []string{"home", "--public", "--domain", "home.example.com"}))
+	text, err := os.ReadFile("home/Pulumi.home.yaml")
+	require.NoError(t, err)
+	source, err := config.ParseFile("Pulumi.home.yaml", text)
 	require.NoError(t, err)
 	stack, err := config.Load(source)
 	require.NoError(t, err)
-	return stack
-}
-
-// TestQuickStart_TheFirstAppIsBuiltFromItsCommands runs the commands of the page that copy manifests, beside a folder with the name of the
-// clone, in a repository of the template.
-func TestQuickStart_TheFirstAppIsBuiltFromItsCommands(t *testing.T) {
-	const name = "docs/quickstart.md"
-	blocks := blocksOf(t, name)
-	require.Len(t, blocks, 2, "the stack file and the kustomization")
-	stack, folder := quickStart(t, blocks[0]), t.TempDir()
-	root, err := filepath.Abs(repository)
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(root, filepath.Join(folder, "slipway")))
-	home := filepath.Join(folder, "home")
-	require.NoError(t, os.CopyFS(home, os.DirFS(filepath.Join(repository, "templates", "cluster"))))
-	steps, err := docs.Steps(t.Name(), name, page(t, name))
-	require.NoError(t, err)
-	require.Len(t, steps, 1)
-	command := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", steps[0].Commands)
-	command.Dir = home
-	out, err := command.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	list := filepath.Join(home, filepath.FromSlash(stack.GitOps.Path), "kustomization.yaml")
-	require.FileExists(t, list)
-	require.NoError(t, os.WriteFile(list, []byte(blocks[1]), 0o600))
-
 	files := filesys.MakeFsInMemory()
-	require.NoError(t, filepath.WalkDir(filepath.Join(home, "kubernetes"), func(name string, entry os.DirEntry, err error) error {
+	require.NoError(t, fs.WalkDir(os.DirFS("home"), "kubernetes", func(name string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		text, err := os.ReadFile(name)
+		text, err := os.ReadFile(filepath.Join("home", name))
 		if err != nil {
 			return err
 		}
-		below, err := filepath.Rel(home, name)
-		if err != nil {
-			return err
-		}
-		return files.WriteFile(filepath.ToSlash(below), text)
+		return files.WriteFile(name, text)
 	}))
 	layers := keepsItsRules(t, files, stack.GitOps.Path, stack.Settings())
+	named(t, layers, "Gateway", "gateway")
 	named(t, layers, "Kustomization", "podinfo")
 	named(t, layers, "HTTPRoute", "podinfo")
 }

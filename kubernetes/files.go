@@ -1,0 +1,9 @@
+// Package kubernetes holds the manifests of this folder that `slipway new` and `slipway manifests` write into a user's repository.
+package kubernetes
+
+import "embed"
+
+// Files are the areas, what all of them use, and the example podinfo with its Kustomization of Flux.
+//
+//go:embed apps/podinfo clusters/apps/workloads/podinfo.yaml components infrastructure slipway-settings.yaml
+var Files embed.FS
