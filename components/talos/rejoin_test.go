@@ -60,23 +60,23 @@ func TestRejoin_ReplacedNodesAreBackBeforeAnyOtherNodeIsChanged(t *testing.T) {
 // Otherwise all others would wait for a node that waits for its configuration.
 func TestRejoin_AMachineThatAKilledRunHasReplacedJoinsFirst(t *testing.T) {
 	for name, one := range map[string]struct {
-		on     calm
+		on     *calm
 		dryRun bool
 		first  string
 	}{
-		"a control plane":                       {on: calm{fresh: "infra-cp-3", version: "v1.99.0"}, first: "infra-cp-3"},
-		"a worker":                              {on: calm{fresh: "infra-worker-2", version: "v1.99.0"}, first: "infra-worker-2"},
-		"it has joined":                         {on: calm{version: "v1.99.0"}},
-		"it was never replaced":                 {on: calm{fresh: "infra-worker-1", version: "v1.99.0"}},
-		"its kubelet would be too new":          {on: calm{fresh: "infra-worker-2", version: "v1.20.0"}},
-		"no API server answers":                 {on: calm{fresh: "infra-worker-2"}},
-		"a preview, which asks no machine":      {on: calm{fresh: "infra-worker-2", version: "v1.99.0"}, dryRun: true},
-		"no machine answers whether it has any": {on: calm{fresh: "infra-worker-2", version: "v1.99.0", silent: errors.New("no route")}},
+		"a control plane":                       {on: &calm{fresh: "infra-cp-3", version: "v1.99.0"}, first: "infra-cp-3"},
+		"a worker":                              {on: &calm{fresh: "infra-worker-2", version: "v1.99.0"}, first: "infra-worker-2"},
+		"it has joined":                         {on: &calm{version: "v1.99.0"}},
+		"it was never replaced":                 {on: &calm{fresh: "infra-worker-1", version: "v1.99.0"}},
+		"its kubelet would be too new":          {on: &calm{fresh: "infra-worker-2", version: "v1.20.0"}},
+		"no API server answers":                 {on: &calm{fresh: "infra-worker-2"}},
+		"a preview, which asks no machine":      {on: &calm{fresh: "infra-worker-2", version: "v1.99.0"}, dryRun: true},
+		"no machine answers whether it has any": {on: &calm{fresh: "infra-worker-2", version: "v1.99.0", silent: errors.New("no route")}},
 	} {
 		args := arguments(t, func(c *cluster.Cluster) {
 			c.NodePools[0].Nodes[2].Generation, workers(c).Nodes[1].Generation = 2, 2
 		})
-		args.dial = func(context.Context) (access, error) { return &one.on, nil }
+		args.dial = func(context.Context) (access, error) { return one.on, nil }
 		r := answers(&mocks.Recorder{DryRun: one.dryRun})
 		require.NoError(t, r.Run(program(args, nil)), name)
 		for _, node := range allMachines(t) {
