@@ -37,7 +37,7 @@ func TestFaults_GitMovesAddsCommitsToTheBranch(t *testing.T) {
 	first := tip()
 	require.NotEqual(t, head, first)
 	var second string
-	require.Eventually(t, func() bool { second = tip(); return second != first }, 10*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool { second = tip(); return second != first }, time.Minute, 100*time.Millisecond)
 	run(t, checkout, "fetch", "--quiet", remote, "main")
 	require.Equal(t, head, run(t, checkout, "rev-parse", first+"^"), "it is on top of the checkout's HEAD")
 	require.Equal(t, run(t, checkout, "rev-parse", head+"^{tree}"), run(t, checkout, "rev-parse", "FETCH_HEAD^{tree}"), "no file differs")
@@ -55,6 +55,6 @@ func TestFaults_GitMovesAtMost(t *testing.T) {
 	s := &Server{Faults: &fault.Set{}}
 	require.Zero(t, s.moves())
 	require.NoError(t, s.Faults.On(fault.Fault{Kind: fault.GitMoves, Detail: "1ns"}))
-	require.Eventually(t, func() bool { return s.moves() == maxMoves }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.moves() == maxMoves }, time.Minute, time.Millisecond)
 	require.Never(t, func() bool { return s.moves() != maxMoves }, 20*time.Millisecond, time.Millisecond)
 }

@@ -116,9 +116,9 @@ func TestControlPlane_RunsFreezesAndContinuesWithItsState(t *testing.T) {
 		return err == nil
 	}, time.Minute, 50*time.Millisecond)
 	require.NoError(t, o.Faults.On(fault.Fault{Kind: fault.APIServerGone, Target: "infra"}))
-	require.Eventually(t, func() bool { return !reachable() }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !reachable() }, time.Minute, 10*time.Millisecond)
 	o.Faults.Clear()
-	require.Eventually(t, reachable, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, reachable, time.Minute, 10*time.Millisecond)
 	stop()
 	require.False(t, reachable())
 

@@ -51,7 +51,7 @@ func TestControlPlane_FaultsOfTheAPIServerHitEveryAddressOfTheCluster(t *testing
 	go c.followFaults(ctx)
 	eventually := func(want int) {
 		t.Helper()
-		require.Eventually(t, func() bool { return openAddresses(vip, node) == want }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return openAddresses(vip, node) == want }, time.Minute, time.Millisecond)
 	}
 	require.NoError(t, c.o.Faults.On(fault.Fault{Kind: fault.APIServerFlaps, Target: "infra", Detail: "30ms/30ms"}))
 	for range 2 {

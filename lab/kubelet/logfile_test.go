@@ -61,7 +61,7 @@ func TestLog_FollowsUntilTheContainerEnds(t *testing.T) {
 	go func() { done <- readLog(t.Context(), path, logOptions{follow: true, tail: -1}, ended, &out) }()
 	_, err = l.Write([]byte("first\nsec"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return out.String() == "first\n" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return out.String() == "first\n" }, time.Minute, time.Millisecond)
 	_, err = l.Write([]byte("ond\n"))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())

@@ -76,7 +76,7 @@ func TestMigrate_OfAnHAResourceEndsBeforeTheVMHasMoved(t *testing.T) {
 			assert.Equal(t, "vm", w.get("cluster/ha/resources/vm:1111").(map[string]any)["type"])
 			migrate(w)
 			assert.Equal(t, "pve1", w.c.VMs()[0].Node)
-			assert.Eventually(t, func() bool { return w.c.VMs()[0].Node == "pve2" }, 5*time.Second, time.Millisecond)
+			assert.Eventually(t, func() bool { return w.c.VMs()[0].Node == "pve2" }, time.Minute, time.Millisecond)
 			assert.Equal(t, "running", w.c.VMs()[0].Status)
 		})
 	}

@@ -77,14 +77,14 @@ func TestPower_TheTaskOfARebootEndsWhenTheVMHasStopped(t *testing.T) {
 	assert.Equal(t, "stopped", w.status(), "the task has ended, and the VM is off")
 	assert.Equal(t, "VM 1111 not running", w.call(http.MethodPost, machinePath+"status/reboot", nil).reason)
 	w.faults.Clear()
-	require.Eventually(t, func() bool { return w.status() == "running" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.status() == "running" }, time.Minute, time.Millisecond)
 	assert.Equal(t, 2, w.board.count())
 
 	w.board.last(t).deaf = true
 	assert.Equal(t, "VM quit/powerdown failed - got timeout",
 		w.do(http.MethodPost, machinePath+"status/reboot", url.Values{"timeout": {"1"}}))
 	w.board.last(t).PowerOff()
-	require.Eventually(t, func() bool { return w.status() == "stopped" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.status() == "stopped" }, time.Minute, time.Millisecond)
 	assert.Equal(t, 2, w.board.count(), "the request for a reboot is gone")
 }
 
@@ -117,7 +117,7 @@ func TestPower_AGuestThatEndsByItselfLeavesTheVMStopped(t *testing.T) {
 	w := newWorld(t)
 	w.create()
 	w.board.last(t).PowerOff()
-	require.Eventually(t, func() bool { return w.status() == "stopped" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return w.status() == "stopped" }, time.Minute, time.Millisecond)
 }
 
 func TestPower_AFailedStartReportsTheReason(t *testing.T) {

@@ -211,7 +211,7 @@ func (w *world) admin(host byte, roles ...role.Role) *client.Client {
 // eventually waits for a condition.
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, ok, 30*time.Second, 3*time.Millisecond, what)
+	require.Eventually(w.t, ok, time.Minute, 3*time.Millisecond, what)
 }
 
 // never is that something does not happen for a time. Nothing of it runs on when the test ends, as it does with require.Never.

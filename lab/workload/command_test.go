@@ -100,7 +100,7 @@ func TestContainers_EndAsTheirCommandSays(t *testing.T) {
 	assert.Contains(t, log, "the lab cannot run the command")
 
 	i, _ = start(false, "server")
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 	i, _ = start(false, "sleep", "infinity")
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 }

@@ -131,7 +131,7 @@ func TestProbe_AsksByHTTPSAndByCommandAsAKubeletDoes(t *testing.T) {
 		}()
 		require.False(t, i.Ready(), name)
 		healthy.Store(true)
-		require.Eventually(t, i.Ready, 10*time.Second, time.Millisecond, name)
+		require.Eventually(t, i.Ready, time.Minute, time.Millisecond, name)
 		i.Exit(0)
 		<-ended
 	}

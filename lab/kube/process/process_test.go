@@ -52,7 +52,7 @@ func TestProcess_IsListedWhileItRunsAndLogsToItsFile(t *testing.T) {
 	require.Eventually(t, func() bool {
 		raw, err := os.ReadFile(log)
 		return err == nil && string(raw) == "hello\n"
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	p.Stop(t.Context(), time.Second)
 	within(t, p.Done())
 	require.Empty(t, table.List())

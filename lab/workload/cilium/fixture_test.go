@@ -59,7 +59,7 @@ func agentOn(t *testing.T, c simulation, node string) *workload.Instance {
 	agent := container(c, node, "cilium-agent", "quay.io/cilium/cilium:v1.18.7")
 	i, err := c.Cilium.Find(agent)(t.Context(), agent)
 	require.NoError(t, err)
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 	return i
 }
 

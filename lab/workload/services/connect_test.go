@@ -53,7 +53,7 @@ func TestConnect_ServesWithTheCredentialsOfItsPodUntilItStops(t *testing.T) {
 	c, _ := connectPod(t, o.Account.Credentials(), port)
 	i, err := o.StartAPI(t.Context(), c)
 	require.NoError(t, err)
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 	token, err := o.Account.Token(time.Time{}, "lab")
 	require.NoError(t, err)
 	request, err := http.NewRequest(http.MethodGet, "http://127.0.0.1:"+port+"/v1/vaults", nil)
@@ -71,7 +71,7 @@ func TestConnect_ServesWithTheCredentialsOfItsPodUntilItStops(t *testing.T) {
 	sync.Spec.Env = []corev1.EnvVar{c.Spec.Env[0], {Name: "OP_HTTP_PORT", Value: other}}
 	s, err := o.StartSync(t.Context(), sync)
 	require.NoError(t, err)
-	require.Eventually(t, s.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, s.Ready, time.Minute, time.Millisecond)
 	answer, err = http.Get("http://127.0.0.1:" + other + "/health")
 	require.NoError(t, err)
 	body, err = io.ReadAll(answer.Body)
@@ -80,7 +80,7 @@ func TestConnect_ServesWithTheCredentialsOfItsPodUntilItStops(t *testing.T) {
 	require.Contains(t, string(body), `"service":"sync","status":"ACTIVE"`, "the containers of a pod share their data")
 	i.Stop(t.Context(), time.Second)
 	s.Stop(t.Context(), time.Second)
-	require.Eventually(t, func() bool { return !answers(port) && !answers(other) }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !answers(port) && !answers(other) }, time.Minute, time.Millisecond)
 }
 
 func answers(port string) bool {
@@ -117,7 +117,7 @@ func TestConnect_IsNotReadyWithCredentialsThatAreWrong(t *testing.T) {
 		}
 		i, err := o.StartAPI(t.Context(), c)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return log.has(want) }, 5*time.Second, time.Millisecond, want)
+		require.Eventually(t, func() bool { return log.has(want) }, time.Minute, time.Millisecond, want)
 		require.False(t, i.Ready(), want)
 		require.False(t, answers(port), want)
 		require.True(t, log.has("unable to get credentials and initialize API, retrying in 30s"))
@@ -132,7 +132,7 @@ func TestConnect_TakesCredentialsFromItsEnvironment(t *testing.T) {
 		LocalObjectReference: corev1.LocalObjectReference{Name: "op-credentials"}, Key: "1password-credentials.json"}}}
 	i, err := o.StartAPI(t.Context(), c)
 	require.NoError(t, err)
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 	i.Stop(t.Context(), time.Second)
 }
 
@@ -141,11 +141,11 @@ func TestFaults_ConnectRefusedClosesThePortUntilItIsOff(t *testing.T) {
 	c, _ := connectPod(t, o.Account.Credentials(), port)
 	i, err := o.StartAPI(t.Context(), c)
 	require.NoError(t, err)
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 	require.NoError(t, c.Cluster.Faults.On(fault.Fault{Kind: fault.ConnectRefused, Target: "infra"}))
-	require.Eventually(t, func() bool { return !i.Ready() && !answers(port) }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !i.Ready() && !answers(port) }, time.Minute, time.Millisecond)
 	c.Cluster.Faults.Clear()
-	require.Eventually(t, func() bool { return i.Ready() && answers(port) }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return i.Ready() && answers(port) }, time.Minute, time.Millisecond)
 	i.Stop(t.Context(), time.Second)
 }
 

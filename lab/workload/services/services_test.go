@@ -89,7 +89,7 @@ func TestCoreDNS_IsReadyOnceItWouldServeTheCluster(t *testing.T) {
 		"Corefile of ConfigMap coredns has no plugin kubernetes", `cannot list resource "endpointslices" in API group "discovery.k8s.io"`,
 		"no Service in flux-system has the address 10.245.0.10",
 	} {
-		require.Eventually(t, func() bool { return strings.Contains(log.String(), want) }, 5*time.Second, time.Millisecond, want)
+		require.Eventually(t, func() bool { return strings.Contains(log.String(), want) }, time.Minute, time.Millisecond, want)
 	}
 	require.False(t, i.Ready())
 
@@ -102,13 +102,13 @@ func TestCoreDNS_IsReadyOnceItWouldServeTheCluster(t *testing.T) {
 	s := serviceAt(namespace, "kube-dns", "10.245.0.10", map[string]string{"k8s-app": "other"})
 	_, err = client.CoreV1().Services(namespace).Create(t.Context(), s, metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "does not select this pod") }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "does not select this pod") }, time.Minute, time.Millisecond)
 	require.False(t, i.Ready())
 
 	s.Spec.Selector["k8s-app"] = "kube-dns"
 	_, err = client.CoreV1().Services(namespace).Update(t.Context(), s, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 }
 
 func freePort(t *testing.T) string {
@@ -146,10 +146,10 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 	}
 	i, err := StartCertManagerWebhook(t.Context(), server)
 	require.NoError(t, err)
-	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 	injector, err := StartCertManagerCAInjector(t.Context(), container(c, "cp-1", "cert-manager-cainjector", "x"))
 	require.NoError(t, err)
-	require.Eventually(t, injector.Ready, 5*time.Second, time.Millisecond)
+	require.Eventually(t, injector.Ready, time.Minute, time.Millisecond)
 	var bundle []byte
 	require.Eventually(t, func() bool {
 		got, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), webhook.Name, metav1.GetOptions{})
@@ -157,7 +157,7 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 			bundle = got.Webhooks[0].ClientConfig.CABundle
 		}
 		return len(bundle) > 0
-	}, 5*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	other, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "other", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Empty(t, other.Webhooks[0].ClientConfig.CABundle, "it did not ask")
@@ -188,7 +188,7 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := net.Dial("tcp", "127.0.0.1:"+port)
 		return err != nil
-	}, 5*time.Second, time.Millisecond, "nobody listens once the pod is gone")
+	}, time.Minute, time.Millisecond, "nobody listens once the pod is gone")
 }
 
 func TestRegistry_KnowsWhoListens(t *testing.T) {
