@@ -11,15 +11,19 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // errOrphaned is why a probe of the program stops that nobody waits for any more.
 var errOrphaned = errors.New("stopped, because the run that has started this was stopped")
 
-// whileStarted ends a context when one of the two processes above this one is gone. Pulumi's command plugin kills its child after an
-// interrupt, and no other process (pulumi-command v1.2.1, provider/pkg/provider/local/commandOutputs.go): a shell, below which this process
-// may be the child of "go run". Without a look at them, the probe would go on with the next node. An interrupt while "go run" still compiles
-// is not seen: nothing tells then which process the parent of "go run" was.
+// whileStarted ends a context when one of the two processes above this one is gone, or nobody reads the output any more. Pulumi's command
+// plugin kills its child after an interrupt, and no other process (pulumi-command v1.2.1, provider/pkg/provider/local/commandOutputs.go): a
+// shell, below which this process may be the child of "go run". Without a look at them, the probe would go on with the next node. If that
+// happens while "go run" still compiles, nothing tells which process its parent was: then the plugin's end does, which reads the output.
+// The real Talos 1.14 has shown why: a probe that outlived its run and that of the next run bootstrapped etcd within 80 ms, and etcd waited
+// for its volumes for ever.
 func whileStarted(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signal.Ignore(syscall.SIGPIPE) // the undoing of a change must not end with the reader of its output
@@ -28,10 +32,15 @@ func whileStarted(ctx context.Context) context.Context {
 	if parentOf(os.Getpid()) == parent { // otherwise /proc is of other processes
 		above = parentOf(parent)
 	}
+	started := func() bool { return os.Getppid() == parent && runs(above) && !unread(os.Stdout) }
+	if !started() {
+		cancel(errOrphaned)
+		return ctx
+	}
 	go func() {
 		look := time.NewTicker(500 * time.Millisecond)
 		defer look.Stop()
-		for os.Getppid() == parent && runs(above) {
+		for started() {
 			select {
 			case <-ctx.Done():
 				return
@@ -41,6 +50,13 @@ func whileStarted(ctx context.Context) context.Context {
 		cancel(errOrphaned)
 	}()
 	return ctx
+}
+
+// unread reports whether a file is a pipe that no process reads.
+func unread(file *os.File) bool {
+	fds := []unix.PollFd{{Fd: int32(file.Fd())}} //nolint:gosec // a descriptor is small
+	_, err := unix.Poll(fds, 0)
+	return err == nil && isPipe(file) && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 // runs reports whether a process exists; 0 is one that is not known.

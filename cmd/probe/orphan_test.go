@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,30 @@ func TestWhileStarted_EndsWithTheProcessesAbove(t *testing.T) {
 			require.True(t, lines.Scan())
 			assert.Equal(t, errOrphaned.Error(), lines.Text())
 		})
+	}
+}
+
+// If the shell is gone before "go run" has compiled, the processes above live on. The plugin, which reads the output, does not.
+func TestWhileStarted_EndsWithTheReaderOfTheOutput(t *testing.T) {
+	own, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.CommandContext(t.Context(), own, "-test.run", "^TestWhileStarted_Child$")
+	child.Env = append(os.Environ(), asChild+"=1")
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	child.Stdout = write
+	require.NoError(t, child.Start())
+	require.NoError(t, write.Close())
+	lines := bufio.NewScanner(read)
+	require.True(t, lines.Scan())
+	require.Equal(t, "watches", lines.Text())
+	require.NoError(t, read.Close())
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	select {
+	case <-ended: // its last lines have no reader
+	case <-time.After(time.Minute):
+		t.Fatal("it goes on")
 	}
 }
 
