@@ -184,7 +184,7 @@ var formKeys = map[string][]string{
 // The forms of a registry: as the reference of an image has it, and as the address of a mirror, whose host may have no domain.
 const (
 	imageRegistry    = "registry"
-	registryEndpoint = "bucket-endpoint"
+	registryEndpoint = "registry-endpoint"
 )
 
 // keyForms are the forms of keys, as the stack file's own keys have them.

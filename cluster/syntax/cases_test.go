@@ -332,6 +332,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 		valid: []string{"s3.example.com", "minio:9000", "10.0.0.1:9000", "[fd00::1]:9000"},
 		wrong: []string{"https://s3.example.com", "http://minio:9000/", "s3.example.com/bucket", "s3.example.com:0", "", "user@s3.example.com", ":9000"},
 	},
+	"registry-endpoint": {
+		valid: []string{"registry.example.com", "mirror:5000", "10.0.0.1:5000", "[fd00::1]:5000"},
+		wrong: []string{"https://registry.example.com", "registry.example.com/library", "mirror:0", "", "user@mirror", ":5000"},
+	},
 	"cron-schedule": {
 		valid: []string{"17 */6 * * *", "0 3 * * SUN", "0,30 1-5 1 jan-mar ?", "@daily", "0 0 1-31/2 * 1-5"},
 		wrong: []string{"61 * * * *", "0 3 * * XYZ", "*/0 3 * * *", "0 24 * * *", "0 0 0 * *", "0 0 * 13 *", "0 0 * * 7", "hourly", "* * * *",

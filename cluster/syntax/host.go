@@ -51,21 +51,12 @@ var hostForms = []Form{
 	{
 		Name: "bucket-endpoint", What: "a host, possibly with a port", Words: "host, possibly with a port", Example: "s3.example.com:9000",
 		Pattern: `^` + authPattern + `$`, Secret: true, remedy: "write a host without a scheme, such as s3.example.com:9000",
-		check: func(value string) *Fault {
-			switch {
-			case strings.Contains(value, "@"):
-				return because(credentials, revoke)
-			case strings.Contains(value, "://"):
-				return because("has a scheme")
-			case strings.Contains(value, "/"):
-				return because("has a path")
-			}
-			return authorityFault(value)
-		},
-		fix: func(value string) []string {
-			host, _ := cutAny(value[len(schemeForm.FindString(value)):], "/?#")
-			return []string{host}
-		},
+		check: endpointFault, fix: fixEndpoint,
+	},
+	{
+		Name: "registry-endpoint", What: "a registry's host, possibly with a port", Words: "a registry's host, possibly with a port",
+		Example: "registry.example.com:5000", Pattern: `^` + authPattern + `$`, Secret: true,
+		remedy: "write a host without a scheme, such as registry.example.com:5000", check: endpointFault, fix: fixEndpoint,
 	},
 	{
 		Name: "bucket-name", What: "the name of a bucket", Words: "3 to 63 of a-z, 0-9, . and -", Example: "platform",
@@ -73,6 +64,24 @@ var hostForms = []Form{
 		fix:    func(value string) []string { return []string{strings.ToLower(value)} },
 		remedy: "write 3 to 63 of a-z, 0-9, . and -, with a letter or digit at both ends",
 	},
+}
+
+// endpointFault returns what is wrong with a host that must have neither a scheme nor a path.
+func endpointFault(value string) *Fault {
+	switch {
+	case strings.Contains(value, "@"):
+		return because(credentials, revoke)
+	case strings.Contains(value, "://"):
+		return because("has a scheme")
+	case strings.Contains(value, "/"):
+		return because("has a path")
+	}
+	return authorityFault(value)
+}
+
+func fixEndpoint(value string) []string {
+	host, _ := cutAny(value[len(schemeForm.FindString(value)):], "/?#")
+	return []string{host}
 }
 
 // bucketFault checks the name of a bucket by the rules of S3 that minio-go checks, with which Flux fetches it.
