@@ -107,6 +107,8 @@ func (c *comparison) checkDocument(document string, value any) {
 	problem, remedy := "", ""
 	registry := faultOf(registryDocuments[kind], name)
 	switch {
+	case isOneOf("BondConfig", "BridgeConfig", "DummyLinkConfig", "VLANConfig", "WireguardConfig")(kind) && len(name) > 15:
+		problem, remedy = "has a longer name than Linux takes for a network device", "write at most 15 characters"
 	case slices.Contains(links, kind):
 		problem, remedy = c.checkLink(name, value)
 	case kind == "NetworkDefaultActionConfig" && at(value, "ingress") == "block":

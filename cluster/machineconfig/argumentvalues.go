@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,8 +45,14 @@ var valueTypes = map[string]valueType{
 	"LangleSeparatedMapStringString": {"NAME<VALUE" + several, everyPair("<", func(string, string) bool { return true })},
 
 	// Of flagTypes.
-	"apis":     {"api/all=true, or GROUP/VERSION=false, such as apps/v1=false" + several, isRuntimeConfig},
-	"chance":   {"a number from 0 to 0.02", isFrom(0, 0.02)},
+	"apis":   {"api/all=true, or GROUP/VERSION=false, such as apps/v1=false" + several, isRuntimeConfig},
+	"chance": {"a number from 0 to 0.02", isFrom(0, 0.02)},
+	"compaction": {"a number of hours, or of revisions, or a duration, such as 30m", func(value string) bool {
+		return isFrom(0, math.MaxInt32)(value) || lasts(0, math.MaxInt64)(value)
+	}},
+	"level": {"debug, info, warn, error, panic or fatal", func(value string) bool {
+		return isOneOf("debug", "info", "warn", "error", "dpanic", "panic", "fatal")(strings.ToLower(value))
+	}},
 	"lifetime": {"a duration of at least 1h", func(value string) bool { return lasts(0, 0)(value) || lasts(time.Hour, math.MaxInt64)(value) }},
 	"periods": {"SIGNAL=DURATION, such as memory.available=1m" + several, everyPair("=", func(name, value string) bool {
 		return slices.Contains(signals, name) && lasts(0, math.MaxInt64)(value)
@@ -54,13 +61,19 @@ var valueTypes = map[string]valueType{
 	"reserved": {"RESOURCE=AMOUNT, such as memory=1Gi" + several, everyPair("=", func(name, value string) bool {
 		return slices.Contains(reservable, name) && isQuantity(value)
 	})},
+	"sizes": {"RESOURCE#NUMBER, such as pods#1000" + several, everyPair("#", func(_, value string) bool {
+		return matches(`^[0-9]+$`)(value)
+	})},
 	"thresholds": {"SIGNAL<AMOUNT, such as memory.available<500Mi" + several, everyPair("<", isSignal)},
+	"urls":       {"http://ADDRESS:PORT, such as http://0.0.0.0:2381" + several, isBindURLs},
 }
 
 // flagTypes are the types of flags of which the component takes less than the types of the tables say, by what it checks when it starts:
 // k8s.io/apiserver, pkg/server/options and pkg/server/resourceconfig; k8s.io/kubernetes, pkg/controlplane/apiserver/options,
-// cmd/kubelet/app and pkg/kubelet/eviction.
+// cmd/kubelet/app and pkg/kubelet/eviction; etcd, server/embed.
 var flagTypes = map[string]string{
+	"auto-compaction-retention":            "compaction",
+	"endpoint-reconciler-type":             "string{lease,master-count,none}",
 	"eviction-hard":                        "thresholds",
 	"eviction-minimum-reclaim":             "reclaims",
 	"eviction-soft":                        "thresholds",
@@ -68,13 +81,17 @@ var flagTypes = map[string]string{
 	"feature-gates":                        "mapStringBool",
 	"goaway-chance":                        "chance",
 	"kube-reserved":                        "reserved",
+	"listen-metrics-urls":                  "urls",
+	"log-level":                            "level",
 	"max-mutating-requests-inflight":       "int[0,]",
 	"max-requests-inflight":                "int[0,]",
 	"min-request-timeout":                  "int[0,]",
 	"oidc-signing-algs":                    "stringSlice{ES256,ES384,ES512,PS256,PS384,PS512,RS256,RS384,RS512}",
 	"runtime-config":                       "apis",
 	"service-account-max-token-expiration": "lifetime",
+	"storage-backend":                      "string{etcd3}",
 	"system-reserved":                      "reserved",
+	"watch-cache-sizes":                    "sizes",
 }
 
 const several = ", several with commas between them"
@@ -85,6 +102,21 @@ func isBoolean(value string) bool {
 }
 
 func isSignal(name, value string) bool { return slices.Contains(signals, name) && isThreshold(value) }
+
+// isBindURLs tells whether etcd can listen at each URL of a list: at an address, and not at a name.
+func isBindURLs(list string) bool {
+	for item := range strings.SplitSeq(list, ",") {
+		address, err := url.Parse(strings.TrimSpace(item))
+		if err != nil || !isOneOf("http", "https", "unix", "unixs")(address.Scheme) || address.Path != "" {
+			return false
+		}
+		if local := strings.HasPrefix(address.Scheme, "unix") || address.Hostname() == "localhost"; address.Port() == "" ||
+			!local && !isAddress(address.Hostname()) {
+			return false
+		}
+	}
+	return true
+}
 
 // isRuntimeConfig tells whether a list switches APIs, each by its group, version and perhaps resource, or all of a kind.
 func isRuntimeConfig(list string) bool {

@@ -35,6 +35,7 @@ const (
 )
 
 var talosForms = []talosForm{
+	{"machine.certSANs[]", isSubject, noSubject, subject},
 	{"machine.files[].op", isOneOf("create", "append", "overwrite"), "is no operation that Talos knows", "write create, append or overwrite"},
 	{"machine.files[].path", matches(`^/`), notWhole, beginPath},
 	{"machine.kernel.modules[].name", matches(`^[\w-]+$`), "is no name of a kernel module",
@@ -55,6 +56,9 @@ var talosForms = []talosForm{
 		"write one that begins with https://"},
 	{"cluster.inlineManifests[].contents", isManifest, "is no manifest: each document needs apiVersion, kind and metadata.name",
 		"correct it; nothing renders templates here"},
+	{"cluster.apiServer.certSANs[]", isSubject, noSubject, subject},
+	{"cluster.apiServer.extraArgs.bind-address", isOneOf("0.0.0.0", "::"), "leaves other addresses of the node without an API server",
+		removeIt},
 	{"cluster.*.extraVolumes[].hostPath", matches(`^/`), notWhole, beginPath},
 	{"cluster.*.extraVolumes[].mountPath", matches(`^/[^:]*$`), notWhole, beginPath + ", and leave out colons"},
 	{"cluster.*.resources.limits.*", isQuantity, noAmount, amount},
@@ -81,6 +85,8 @@ var talosForms = []talosForm{
 	{audit + "rules[].resources[].group", matches(`^[^/]*$`), "has a version", "write the group alone"},
 
 	// What the kubelet reads when it starts: k8s.io/kubernetes, pkg/kubelet. An empty text stands for its default.
+	{kubelet + "allowedUnsafeSysctls[]", matches(`^(kernel[./](sem\*?$|(shm|msg)\S*$)|(fs[./]mqueue|net)[./]\S+$)`),
+		"is no parameter that a pod has for itself", "set it in talos.sysctls, for the whole machine"}, // k8s.io/component-helpers
 	{kubelet + "cgroupDriver", isOneOf("", "cgroupfs", "systemd"), notKnown, "write cgroupfs or systemd"},
 	{kubelet + "containerLogMaxSize", orEmpty(isAmount), noAmount, "write one, such as 10Mi"},
 	{kubelet + "containerLogMonitorInterval", lasts(3*time.Second, math.MaxInt64), "is no duration of at least 3s", "write one, such as 10s"},
@@ -115,9 +121,15 @@ var talosForms = []talosForm{
 	{scheduler + "parallelism", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 16"},
 	{scheduler + "percentageOfNodesToScore", isPercentage, noPercentage, "write a number, such as 50"},
 	{scheduler + "profiles[].percentageOfNodesToScore", isPercentage, noPercentage, "write a number, such as 50"},
+	{scheduler + "profiles[].pluginConfig[].args.scoringStrategy.type",
+		isOneOf("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"), notKnown,
+		"write LeastAllocated, MostAllocated or RequestedToCapacityRatio"},
 	{scheduler + "podInitialBackoffSeconds", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 1"},
 
-	// Pod Security Admission: k8s.io/pod-security-admission.
+	// Configurations of admission plugins, and Pod Security Admission: k8s.io/apiserver, k8s.io/pod-security-admission.
+	{admission + "apiVersion", matches(`^((pod-security\.admission|apiserver)\.config|` +
+		`(eventratelimit|podtolerationrestriction|resourcequota)\.admission)\.k8s\.io/v1((alpha|beta)1)?$`),
+		"is no version that the API server reads", "write that of the plugin's documentation"},
 	{podSecurity + "audit", isLevel, notKnown, levels},
 	{podSecurity + "enforce", isLevel, notKnown, levels},
 	{podSecurity + "warn", isLevel, notKnown, levels},
@@ -136,6 +148,9 @@ const (
 	levels      = "write privileged, baseline or restricted"
 	noThreshold = "is neither a quantity nor a share"
 	threshold   = "write one, such as 500Mi or 10%"
+
+	noSubject = "is neither a host name nor an address"
+	subject   = "write one, such as api.example.com"
 
 	noGrace      = "is neither 0s nor a duration of at least 1s"
 	noPercentage = "is not from 0 to 100"
@@ -206,6 +221,9 @@ func matches(pattern string) func(string) bool { return regexp.MustCompile(patte
 func isOneOf(words ...string) func(string) bool {
 	return func(value string) bool { return slices.Contains(words, value) }
 }
+
+// isSubject tells whether a certificate can be made out to a text.
+func isSubject(value string) bool { return isAddress(value) || matches(`^[^\s:/@]+$`)(value) }
 
 func isAddress(value string) bool { _, err := netip.ParseAddr(value); return err == nil }
 
@@ -283,6 +301,7 @@ func (c *comparison) checkForms() {
 		})
 	}
 	c.checkAuthorizers()
+	c.checkPods()
 	files, _ := at(c.after["machine"], "files").([]any)
 	for i, file := range files {
 		where, _ := at(file, "path").(string)

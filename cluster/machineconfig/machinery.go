@@ -46,6 +46,7 @@ var (
 	}
 	errAbsentDocument = &refusal{"deletes a document that the configuration does not have", removeIt}
 	errAbsentPart     = &refusal{"deletes a part that the configuration does not have", removeIt}
+	errNoVersion      = &refusal{"has a kind and no apiVersion, so that Talos leaves it out", "add apiVersion: v1alpha1"}
 	errUnknownKind    = &refusal{"has a document of an apiVersion and kind that Talos does not know", referenceRemedy}
 	errPanic          = &refusal{"makes Talos's machinery panic", referenceRemedy}
 )
@@ -86,6 +87,9 @@ func loadPatch(text string) (configpatcher.StrategicMergePatch, error) {
 		case map[string]any:
 			if isOperation(tree) {
 				return nil, errJSONPatch
+			}
+			if tree["kind"] != nil && tree["apiVersion"] == nil {
+				return nil, errNoVersion
 			}
 			if err := parsedLater(tree); err != nil {
 				return nil, err

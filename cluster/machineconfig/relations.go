@@ -52,7 +52,8 @@ func (k *knowledge) checkAdmission(flags map[string]string) {
 	}
 }
 
-// checkScheduler refuses two profiles of one name, and delays that end before they begin: ValidateKubeSchedulerConfiguration of Kubernetes.
+// checkScheduler refuses two profiles of one name, no profile for most pods, and delays that end before they begin:
+// ValidateKubeSchedulerConfiguration of Kubernetes.
 func (k *knowledge) checkScheduler(config map[string]any) {
 	const part, first, last = scheduler, "podInitialBackoffSeconds", "podMaxBackoffSeconds"
 	names := map[string]bool{}
@@ -63,6 +64,9 @@ func (k *knowledge) checkScheduler(config map[string]any) {
 			k.refuse(cluster.ItemPath(part+"profiles", i), name, "is the second profile of the name "+name, "give it another schedulerName")
 		}
 		names[name] = true
+	}
+	if usual := "default-scheduler"; len(names) > 0 && !names[usual] {
+		k.refuse(part+"profiles", usual, "have no "+usual+", so that nothing places pods that name no scheduler", "add a profile of that name")
 	}
 	shortest, _ := strconv.ParseFloat(cmp.Or(plainOf(config[first]), "1"), 64)
 	if longest, err := strconv.ParseFloat(cmp.Or(plainOf(config[last]), "10"), 64); err == nil && longest < shortest {
@@ -110,17 +114,24 @@ func (k *knowledge) checkOIDC(flags map[string]string) {
 	}
 }
 
-// checkLeadership checks the times of the election of a leader: ValidateLeaderElectionConfiguration of k8s.io/component-base.
+// checkLeadership checks the times of the election of a leader: ValidateLeaderElectionConfiguration of k8s.io/component-base,
+// and NewLeaderElector of k8s.io/client-go.
 func (k *knowledge) checkLeadership(id string, flags map[string]string) {
-	const lease, renew = "leader-elect-lease-duration", "leader-elect-renew-deadline"
-	if flags[lease]+flags[renew] == "" {
+	const lease, renew, retry = "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period"
+	if flags[lease]+flags[renew]+flags[retry] == "" {
 		return
 	}
 	long, err1 := time.ParseDuration(cmp.Or(flags[lease], "15s"))
 	short, err2 := time.ParseDuration(cmp.Or(flags[renew], "10s"))
-	if err1 == nil && err2 == nil && long <= short {
+	pause, err3 := time.ParseDuration(cmp.Or(flags[retry], "2s"))
+	switch {
+	case err1 != nil || err2 != nil || err3 != nil:
+	case long <= short:
 		k.refuseFlag(id, lastGiven(flags, lease, renew), fmt.Sprintf("%s is not longer than %s, which is 15s and 10s by default", lease, renew),
 			"make it longer")
+	case short.Seconds() <= 1.2*pause.Seconds():
+		k.refuseFlag(id, lastGiven(flags, renew, retry),
+			fmt.Sprintf("%s is not longer than 1.2 times %s, which is 10s and 2s by default", renew, retry), "make it longer, or "+retry+" shorter")
 	}
 }
 

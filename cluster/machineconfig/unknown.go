@@ -94,6 +94,24 @@ func (k *knowledge) checkFlag(id, written, value string) {
 	}
 	if !isOfType(kind, value) {
 		k.refuse(part, flag, flag+" has a value that "+id+" refuses", toWrite(kind))
+	} else if id == k8s.KubeletID {
+		k.checkForm(part, flag, value)
+	}
+}
+
+// checkForm checks a flag of the kubelet by the form of its field.
+func (k *knowledge) checkForm(part, flag, value string) {
+	for _, form := range talosForms {
+		field, isField := strings.CutPrefix(form.part, kubelet)
+		field, isList := strings.CutSuffix(field, "[]")
+		values := []string{value}
+		if isList {
+			values = strings.Split(value, ",")
+		}
+		wrong := func(value string) bool { return !form.takes(value) }
+		if isField && flagOf(field) == flag && slices.ContainsFunc(values, wrong) {
+			k.refuse(part, flag, flag+" "+form.says, form.remedy)
+		}
 	}
 }
 
