@@ -45,11 +45,8 @@ func peerPath(i int) string { return fmt.Sprintf("mesh.peers[%d]", i) }
 // check checks the section without the peers' stack files.
 func (m Mesh) check(stack string, cilium Cilium, ca Secret, findings *Findings) {
 	for i, peer := range m.Peers {
-		switch {
-		case peer == stack:
+		if peer == stack {
 			findings.Found(peerPath(i), "remove it", "%s is this stack", peer)
-		case slices.Index(m.Peers, peer) < i:
-			findings.Found(peerPath(i), "keep one", "%s is listed twice", peer)
 		}
 	}
 	if !m.IsMember() {
