@@ -14,9 +14,12 @@ const configBlock = "configBlock"
 
 var inBlock = regexp.MustCompile(`(?m)^\s*(secret|password|credentials|aws_access_key)[ \t]+[^{\s]`)
 
+// noName is a text that names no Secret: names have neither capitals nor underscores. With a $, it refers to one.
+var noName = regexp.MustCompile(`^[^$\s{]*[A-Z_=][^\s{]*$`)
+
 // InJSON returns the dotted paths of the values in a JSON document that look like secrets, by their text or by the name of their key,
-// sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints. A reference to an
-// environment variable, $(NAME), is none.
+// sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints, if their texts may be
+// names. A reference to an environment variable, $(NAME), is none.
 func InJSON(document []byte) []string {
 	var tree any
 	if json.Unmarshal(document, &tree) != nil {
@@ -41,7 +44,8 @@ func InJSON(document []byte) []string {
 				visit(fmt.Sprintf("%s[%d]", path, i), key, secret, child)
 			}
 		case string:
-			secret = secret || holder.MatchString(key) || Like(value) && key != "digest" || secretManifest.MatchString(value) ||
+			itself := strings.HasSuffix(strings.ToLower(key), "secret") && len(value) >= 8 && noName.MatchString(value)
+			secret = secret || itself || holder.MatchString(key) || Like(value) && key != "digest" || secretManifest.MatchString(value) ||
 				key == configBlock && inBlock.MatchString(value)
 			if secret && value != "" && !strings.HasPrefix(value, "$(") {
 				paths = append(paths, path)

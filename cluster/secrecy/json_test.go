@@ -9,7 +9,8 @@ import (
 )
 
 func TestInJSON_FindsValuesByNameAndTextButNotWhereASecretIsNamed(t *testing.T) {
-	assert.Equal(t, []string{"a.adminPassword", "args[1]", "key"}, InJSON([]byte(`{
+	assert.Equal(t, []string{"a.adminPassword", "args[1]", "clientSecret", "key"}, InJSON([]byte(`{
+  "clientSecret": "Hunter_2hunter", "createSecret": "True", "oidc": {"clientSecret": "$oidc:CLIENT_SECRET"}, "existingSecret": "ns/oidc.v1",
   "a": {"adminPassword": "x", "existingSecret": "grafana", "secretName": "tls", "passwordLength": "12", "token": ""},
   "args": ["--v=2", "--token=abc"],
   "key": "-----BEGIN PRIVATE KEY-----",
