@@ -44,6 +44,9 @@ func (p podValues) strategy(path string, given map[string]any) {
 	if none := []any{0.0, "0%"}; slices.Contains(none, update["maxSurge"]) && slices.Contains(none, update["maxUnavailable"]) {
 		p.Found(path+".rollingUpdate", "write 1 for one of the two", "allows neither more nor fewer pods, so that none can be replaced")
 	}
+	if kind, _ := given["type"].(string); (kind == "Recreate" || kind == "OnDelete") && update != nil {
+		p.Found(path+".rollingUpdate", "remove it, or write type: RollingUpdate", "is for RollingUpdate, and the type is %s", kind)
+	}
 }
 
 func (p podValues) container(path string, given map[string]any) {
@@ -150,11 +153,23 @@ func (p podValues) replicas(path string, given map[string]any) {
 	}
 }
 
+// resolver refuses pods with neither the cluster's DNS nor one of their own.
+func (p podValues) resolver(path string, given map[string]any) {
+	for _, policy := range []string{"dnsPolicy", "podDnsPolicy"} {
+		config := strings.Replace(policy, "Policy", "Config", 1)
+		of, _ := given[config].(map[string]any)
+		if servers, isList := of["nameservers"].([]any); given[policy] == "None" && (!isList || len(servers) == 0) {
+			p.Found(KeyPath(path, policy), "add "+config+" with nameservers", "None leaves the pods without DNS, which Kubernetes refuses")
+		}
+	}
+}
+
 const lowerCase = "write lower-case letters, digits and dashes, beginning and ending with a letter or a digit"
 
 var (
 	share  = regexp.MustCompile(`^(maxSurge|maxUnavailable|minAvailable)$`)
 	port   = regexp.MustCompile(`(^p|P)ort$`)
+	tag    = regexp.MustCompile(`^\w[\w.-]{0,127}(@sha256:[0-9a-f]{64})?$`)
 	digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 	// monitored is a duration as the objects of Prometheus' operator have it, and monitor the path of one.
@@ -162,6 +177,8 @@ var (
 	monitor   = regexp.MustCompile(`(?i)monitor\.(interval|scrapeTimeout)$`)
 	service   = regexp.MustCompile(`(?i)service\.type$`)
 	image     = regexp.MustCompile(`(?i)image\.repository$`)
+	tagged    = regexp.MustCompile(`(?i)image\.tag$`)
+	elected   = regexp.MustCompile(`leaderElection\.(leaseDuration|renewDeadline|retryPeriod)$`) // flags of Go
 )
 
 // named checks a number or a text whose name means the same in all charts.
@@ -187,6 +204,10 @@ func (p podValues) named(path, key string, value any) {
 		found("write it as 30s or 1m30s", "is no duration that Prometheus takes")
 	case service.MatchString(path):
 		p.check(path, key, value, reflect.TypeFor[corev1.ServiceType]())
+	case elected.MatchString(path) && !slices.Contains(kindsOf(text), duration):
+		found("write it with its unit, such as 60s", "is no duration")
+	case tagged.MatchString(path) && !tag.MatchString(text):
+		found("write one, such as v1.2.3", "is no tag of an image")
 	case key == "digest" && !digest.MatchString(text):
 		found("write sha256: and 64 hexadecimal digits", "is no digest")
 	case image.MatchString(path) && (strings.Contains(text, "://") || strings.ToLower(text) != text || strings.HasSuffix(text, "/")):

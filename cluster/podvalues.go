@@ -96,6 +96,7 @@ func CheckPodValues(path, chart, version string, own, values map[string]any, fin
 // values checks a mapping of a chart.
 func (p podValues) values(path string, values map[string]any) {
 	p.replicas(path, values)
+	p.resolver(path, values)
 	for _, key := range sorted(values) {
 		at := KeyPath(path, key)
 		if p.known(at, key, values[key]) {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,6 +171,27 @@ var agentRules = []agentRule{
 		seed, err := base64.StdEncoding.DecodeString(e.text("maglev.hashSeed"))
 		return err != nil || len(seed) != 12
 	}, "is not 12 bytes in base64", "make one with: head -c12 /dev/urandom | base64"},
+	{"hubble.eventBufferCapacity", func(e effective) bool {
+		size, err := strconv.ParseUint(e.text("hubble.eventBufferCapacity"), 10, 16)
+		return err != nil || size == 0 || size&(size+1) != 0
+	}, "is not one less than a power of two", "write such a number, as 4095 or 8191"},
+	{"hubble.metrics.enabled", func(e effective) bool {
+		given, _ := e.at("hubble.metrics.enabled").([]any)
+		return slices.ContainsFunc(given, func(one any) bool {
+			name, _, _ := strings.Cut(fmt.Sprint(one), ":")
+			return !slices.Contains(hubbleMetrics, name)
+		})
+	}, "has a metric that the agent does not know", "write some of " + strings.Join(hubbleMetrics, ", ")},
+	{"bpf.events.default.rateLimit", func(e effective) bool { return e.at("bpf.events.default.burstLimit") == nil },
+		"is taken only with the other limit", "add bpf.events.default.burstLimit"},
+	{"bpf.events.default.burstLimit", func(e effective) bool { return e.at("bpf.events.default.rateLimit") == nil },
+		"is taken only with the other limit", "add bpf.events.default.rateLimit"},
+	{"localRedirectPolicies.addressMatcherCIDRs", func(e effective) bool {
+		given, _ := e.at("localRedirectPolicies.addressMatcherCIDRs").([]any)
+		return slices.ContainsFunc(given, func(one any) bool { _, err := netip.ParsePrefix(fmt.Sprint(one)); return err != nil })
+	}, "has an item that is no network", "write each with its length, such as 169.254.169.254/32"},
+	{"tolerations", func(e effective) bool { return e.waits("tolerations") }, waitsForItself, tolerate},
+	{"operator.tolerations", func(e effective) bool { return e.waits("operator.tolerations") }, waitsForItself, tolerate},
 	{"nodePort.range", func(e effective) bool {
 		first, last, _ := strings.Cut(e.text("nodePort.range"), ",")
 		least, err1 := strconv.ParseUint(first, 10, 16)
@@ -178,7 +200,16 @@ var agentRules = []agentRule{
 	}, "is no range of ports", `write the first and the last, such as "30000,32767"`},
 }
 
+// hubbleMetrics are those that pkg/hubble/metrics registers.
+var hubbleMetrics = []string{
+	"dns", "drop", "flow", "flows-to-world", "http", "httpV2", "icmp", "policy", "port-distribution", "sctp", "tcp",
+}
+
 const (
+	// Kubernetes puts this taint on a node that is not Ready, and a node is Ready only with Cilium.
+	notReady         = "node.kubernetes.io/not-ready"
+	waitsForItself   = "keeps the pods off nodes that are not Ready, which they are only with Cilium"
+	tolerate         = "add {key: " + notReady + ", operator: Exists}, or {operator: Exists} alone"
 	needsHostRouting = "needs host routing in BPF"
 	setHostRouting   = "set cilium.masquerade: bpf, and remove bpf.hostLegacyRouting"
 	needsBPF         = "needs masquerading in BPF"
@@ -202,12 +233,16 @@ func checkAgent(findings *cluster.Findings, path string, v Values, given map[str
 		value, is := e.number(at)
 		if limits := agentRanges[at]; is && (value < limits[0] || value > limits[1]) {
 			findings.Found(cluster.KeyPath(path, at), fmt.Sprintf("write a number from %.0f to %.0f", limits[0], limits[1]),
-				"%v is out of the agent's range", value)
+				"%s is out of the agent's range", strconv.FormatFloat(value, 'f', -1, 64))
 		}
 	}
 	for _, rule := range agentRules {
 		if e.at(rule.path) != nil && rule.refused(e) {
-			findings.Found(cluster.KeyPath(path, rule.path), rule.remedy, "%s %s", e.text(rule.path), rule.problem)
+			shown := e.text(rule.path)
+			if strings.HasPrefix(shown, "[map[") {
+				shown = "the list"
+			}
+			findings.Found(cluster.KeyPath(path, rule.path), rule.remedy, "%s %s", shown, rule.problem)
 		}
 	}
 }
@@ -232,6 +267,15 @@ func (e effective) text(path string) string {
 func (e effective) number(path string) (float64, bool) {
 	number, is := e.at(path).(float64)
 	return number, is
+}
+
+// waits tells whether pods with tolerations of the user wait for a node that is Ready.
+func (e effective) waits(path string) bool {
+	given, isList := e.at(path).([]any)
+	return isList && !slices.ContainsFunc(given, func(one any) bool {
+		of, _ := one.(map[string]any)
+		return slices.Contains([]any{nil, "", notReady}, of["key"]) && slices.Contains([]any{nil, "", "NoSchedule"}, of["effect"])
+	})
 }
 
 func (e effective) on(path string) bool { return e.at(path) == true }

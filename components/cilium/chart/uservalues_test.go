@@ -70,3 +70,19 @@ func TestUserValues_MustNotBeRemovedByTheRelease(t *testing.T) {
 	assert.Equal(t, []string{"cilium.values.clustermesh.apiserver.tls.server: is no value of Cilium's chart since 1.20; " +
 		"remove it: Slipway makes the certificates and their Secrets"}, problemsOf(t, "1.20.2", names))
 }
+
+func TestUserValues_AreRefusedIfTheAgentEndsWithThem(t *testing.T) {
+	for given, says := range map[string]string{
+		`{"bpf":{"events":{"default":{"burstLimit":100}}}}`: "bpf.events.default.burstLimit: 100 is taken only with the other limit; " +
+			"add bpf.events.default.rateLimit",
+		`{"bpf":{"events":{"default":{"rateLimit":100}}}}`: "bpf.events.default.rateLimit: 100 is taken only with the other limit; " +
+			"add bpf.events.default.burstLimit",
+		`{"bpf":{"ctTcpMax":1000000000}}`: "bpf.ctTcpMax: 1000000000 is out of the agent's range; write a number from 1024 to 16777216",
+		`{"localRedirectPolicies":{"addressMatcherCIDRs":["10.0.0.1"]}}`: "localRedirectPolicies.addressMatcherCIDRs: [10.0.0.1] has an item " +
+			"that is no network; write each with its length, such as 169.254.169.254/32",
+		`{"operator":{"tolerations":[]}}`: "operator.tolerations: [] keeps the pods off nodes that are not Ready, which they are only with " +
+			"Cilium; add {key: node.kubernetes.io/not-ready, operator: Exists}, or {operator: Exists} alone",
+	} {
+		assert.Equal(t, []string{"cilium.values." + says}, problemsOf(t, "1.20.2", given), given)
+	}
+}
