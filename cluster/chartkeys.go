@@ -108,7 +108,7 @@ func (c chartKeys) check(findings *Findings, path, at string, given map[string]a
 			continue
 		}
 		if !c.keys[there].takes(given[key]) {
-			findings.Found(here, "write "+c.keys[there].wanted(), "%s, which the chart %s does not expect", ShownKind(given[key]), c.chart)
+			findings.Unreadable(here, "write "+c.keys[there].wanted(), "%s, which the chart %s does not expect", ShownKind(given[key]), c.chart)
 			continue
 		}
 		if below, is := given[key].(map[string]any); is && podTypes[lastOf(at)] == nil { // below those of Kubernetes are its own

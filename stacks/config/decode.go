@@ -140,6 +140,8 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 			d.refuseZero(at, field.Tag, into.FieldByIndex(field.Index))
 		} else if isRequired(field) {
 			d.missing(at, meant[keyOf(field)])
+		} else if meant[keyOf(field)] {
+			d.Discard(at) // its default is not what was meant
 		}
 	}
 }
