@@ -38,3 +38,15 @@ func TestAlerts_AreAboutEachObjectOfFlux(t *testing.T) {
 		assert.Equal(t, "error", alert.Text("spec", "eventSeverity"))
 	}
 }
+
+func TestTree_HasDashboardsOfFluxAndCiliumWhereGrafanaReadsThem(t *testing.T) {
+	for cluster, layers := range clusters(t) {
+		board := named(t, layers, "ConfigMap", "dashboards")
+		assert.Equal(t, "observability", board.GetNamespace(), cluster)
+		assert.NotEmpty(t, board.GetLabels()[dashboardLabel], cluster)
+		for file, title := range map[string]string{"flux.json": `"title": "Flux"`, "cilium.json": `"title": "Cilium"`} {
+			assert.Contains(t, board.Text("data", file), title, cluster)
+		}
+		named(t, layers, "VMPodScrape", "flux-operator")
+	}
+}

@@ -1,9 +1,12 @@
 package tree
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/VictoriaMetrics/metricsql"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // ciliumMetrics are the metrics of Cilium that rules may use, with the files of Cilium 1.18 that name each. A rule about a metric that
@@ -25,28 +28,70 @@ var ciliumMetrics = map[string]string{
 	"cilium_unreachable_nodes":                           "pkg/metrics/status.go",
 }
 
-// expressions: VictoriaMetrics can read the expressions of all rules, and Cilium has the metrics that they name.
+// fluxMetrics are the metrics of Flux that dashboards may use, with the files that name each.
+var fluxMetrics = map[string]string{
+	"flux_resource_info":                     "flux-operator: internal/reporter/metrics.go",
+	"gotk_reconcile_duration_seconds_bucket": "fluxcd/pkg: runtime/metrics/recorder.go",
+	"gotk_reconcile_duration_seconds_count":  "fluxcd/pkg: runtime/metrics/recorder.go",
+}
+
+// expressions: VictoriaMetrics can read the expressions of all rules and dashboards, and Cilium and Flux have the metrics that they name.
 func expressions(t *tree) {
 	t.each(func(layer Layer, object Object) {
-		if !object.Is("monitoring.coreos.com", "PrometheusRule") && !object.Is("operator.victoriametrics.com", "VMRule") {
-			return
-		}
-		for _, group := range object.List("spec", "groups") {
-			for _, one := range list(group, "rules") {
-				text, _ := one["expr"].(string)
-				expression, err := metricsql.Parse(text)
-				if err != nil {
-					t.found(layer, object, "%v: %v", one["alert"], err)
-					continue
-				}
-				for _, metric := range metricsOf(expression) {
-					if _, is := ciliumMetrics[metric]; !is && strings.HasPrefix(metric, "cilium_") {
-						t.found(layer, object, "%v: Cilium has no known metric %s", one["alert"], metric)
-					}
+		for name, text := range expressionsOf(t, layer, object) {
+			expression, err := metricsql.Parse(text)
+			if err != nil {
+				t.found(layer, object, "%s: %v", name, err)
+				continue
+			}
+			for _, metric := range metricsOf(expression) {
+				_, ofCilium := ciliumMetrics[metric]
+				_, ofFlux := fluxMetrics[metric]
+				if prefix, _, _ := strings.Cut(metric, "_"); !ofCilium && !ofFlux && slices.Contains([]string{"cilium", "flux", "gotk"}, prefix) {
+					t.found(layer, object, "%s: there is no known metric %s", name, metric)
 				}
 			}
 		}
 	})
+}
+
+// dashboardLabel marks the ConfigMaps that Grafana reads.
+const dashboardLabel = "grafana_dashboard"
+
+// expressionsOf returns the expressions of an object by the names of alerts, or of the panels of dashboards.
+func expressionsOf(t *tree, layer Layer, object Object) map[string]string {
+	found := map[string]string{}
+	switch {
+	case object.Is("monitoring.coreos.com", "PrometheusRule"), object.Is("operator.victoriametrics.com", "VMRule"):
+		for _, group := range object.List("spec", "groups") {
+			for _, one := range list(group, "rules") {
+				name, _ := one["alert"].(string)
+				if name == "" {
+					name, _ = one["record"].(string)
+				}
+				found[name], _ = one["expr"].(string)
+			}
+		}
+	case object.Is("", "ConfigMap") && object.GetLabels()[dashboardLabel] != "":
+		files, _, _ := unstructured.NestedStringMap(object.Object, "data")
+		for file, text := range files {
+			var board struct {
+				Panels []struct {
+					Title   string
+					Targets []struct{ Expr string }
+				}
+			}
+			if err := json.Unmarshal([]byte(text), &board); err != nil || len(board.Panels) == 0 {
+				t.found(layer, object, "%s: is no dashboard with panels: %v", file, err)
+			}
+			for _, panel := range board.Panels {
+				for _, target := range panel.Targets {
+					found[file+": "+panel.Title] = target.Expr
+				}
+			}
+		}
+	}
+	return found
 }
 
 // metricsOf returns the names of the metrics in an expression.

@@ -34,7 +34,7 @@ var rules = []rule{
 	{"namespaces have a level of pod security, and network policies", namespaces},
 	{"policies say which clusters of a mesh they mean", clustersOfPolicies},
 	{"what holds data is not removed with its manifest", data},
-	{"expressions of rules can be parsed, and name metrics that Cilium has", expressions},
+	{"expressions of rules and dashboards can be parsed, and name metrics that Cilium and Flux have", expressions},
 	{"workloads have requests, a budget, and pods that their namespace admits", workloads},
 }
 

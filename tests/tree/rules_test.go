@@ -187,6 +187,11 @@ spec:
   parentRefs: [{name: web, sectionName: https}]
   rules: [{backendRefs: [{name: web, port: 80}]}, {backendRefs: [{name: far, port: 80}]}]
 ---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: board, namespace: web, labels: {grafana_dashboard: "1"}}
+data: {board.json: '{"panels": [{"title": "Up", "targets": [{"expr": "sum(flux_resource_info)"}]}]}'}
+---
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata: {name: web, namespace: web}
@@ -303,7 +308,10 @@ func TestChecks_FindEachFault(t *testing.T) {
 		// namespaces, data, rules, workloads
 		{"an expression that is none", "sum by (pod) (up) == 0", "sum by (pod (up) == 0", "PrometheusRule web/web: WebDown: "},
 		{"a metric that Cilium does not have",
-			"sum by (pod) (up) == 0", "sum by (pod) (cilium_gone) == 0", "WebDown: Cilium has no known metric cilium_gone"},
+			"sum by (pod) (up) == 0", "sum by (pod) (cilium_gone) == 0", "WebDown: there is no known metric cilium_gone"},
+		{"a metric of a dashboard that Flux does not have", "sum(flux_resource_info)", "sum(flux_gone)",
+			"ConfigMap web/board: board.json: Up: there is no known metric flux_gone"},
+		{"a dashboard that is none", `{"panels":`, `{"panel":`, "ConfigMap web/board: board.json: is no dashboard with panels"},
 		{"no level of pod security",
 			"labels: {pod-security.kubernetes.io/enforce: baseline}",
 			"labels: {}", "Namespace charts: label pod-security.kubernetes.io/enforce"},
