@@ -44,6 +44,19 @@ func TestAdvice_WarnsOfTheRepositoryOfTheExamples(t *testing.T) {
 	assert.NotContains(t, infra.Advice(time.Now()).Error(), "gitops.url")
 }
 
+func TestAdvice_WarnsOfAnEndpointWithoutAPort(t *testing.T) {
+	for endpoint, warns := range map[string]bool{
+		"https://pve.home.arpa": true, "https://pve.home.arpa/": true, "https://pve.home.arpa:8006": false, "https://pve.home.arpa:443/": false,
+	} {
+		infra := clusters.Infra(t, func(c *cluster.Cluster) { c.Proxmox.Endpoint = endpoint })
+		if says := endpoint + " has no port, and Proxmox VE listens on 8006; add :8006, or :443"; warns {
+			assert.ErrorContains(t, infra.Advice(time.Now()), says)
+		} else {
+			assert.NotContains(t, infra.Advice(time.Now()).Error(), says)
+		}
+	}
+}
+
 func TestAdvice_WarnsOfPlacesWhereMachinesCannotWork(t *testing.T) {
 	for says, change := range map[string]func(*cluster.Cluster){
 		"proxmox.datastores.iso: local-lvm is a pool of LVM on an installed Proxmox VE, which takes no images": func(c *cluster.Cluster) {

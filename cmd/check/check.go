@@ -327,7 +327,11 @@ func summarize(file *stackFile, to io.Writer) error {
 		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\n", node.Name, node.Role, node.Host, node.VMID, addresses)
 	}
 	_ = table.Flush()
-	for _, secret := range stack.MissingSecrets() {
+	missing := stack.MissingSecrets()
+	if !stack.ProxmoxAPIToken.IsSet() && os.Getenv("PROXMOX_VE_API_TOKEN") == "" {
+		missing = append([]string{"proxmoxApiToken"}, missing...) // the plugin reads the variable
+	}
+	for _, secret := range missing {
 		_, _ = fmt.Fprintf(to, "  %s is not in this file; set it with: pulumi config set --stack %s --secret %s:%s\n",
 			secret, stack.Stack, config.Namespace, secret)
 	}

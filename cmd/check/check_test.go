@@ -79,6 +79,16 @@ func TestConfigCheck_AcceptsTheStackFilesOfTheRepository(t *testing.T) {
 	assert.Contains(t, out, "gitPassword is not in this file; set it with: pulumi config set --stack apps --secret slipway:gitPassword\n")
 }
 
+func TestConfigCheck_NamesTheTokenOfProxmoxUnlessTheEnvironmentHasIt(t *testing.T) {
+	const says = "proxmoxApiToken is not in this file; set it with: pulumi config set --stack infra --secret slipway:proxmoxApiToken\n"
+	t.Setenv("PROXMOX_VE_API_TOKEN", "")
+	_, out, _ := checked(t, root, "infra")
+	assert.Contains(t, out, says)
+	t.Setenv("PROXMOX_VE_API_TOKEN", "x")
+	_, out, _ = checked(t, root, "infra")
+	assert.NotContains(t, out, says)
+}
+
 func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
 	code, out, _ := checked(t, filepath.Join(root, "docs"), "infra")
 	assert.Equal(t, valid, code)
