@@ -89,6 +89,17 @@ func TestReadme_AddsUpWhatTheStackFilesNeed(t *testing.T) {
 	assert.Contains(t, readme, add(samples["Pulumi.infra.yaml"], samples["Pulumi.apps.yaml"]), "both clusters")
 }
 
+func TestQuickStart_ReachesTheFirstUpInTwoThousandWords(t *testing.T) {
+	all, words := documents(t), 0
+	for name, end := range map[string]string{"README.md": "\n## Documents", "docs/quickstart.md": "\n## 6. Look at it"} {
+		before, _, found := strings.Cut(all[name], end)
+		require.True(t, found, name)
+		words += len(strings.Fields(before))
+	}
+	assert.LessOrEqual(t, words, 2000)
+	t.Logf("%d words", words)
+}
+
 func TestReadme_ListsEachDocument(t *testing.T) {
 	readme := documents(t)["README.md"]
 	looked := 0
