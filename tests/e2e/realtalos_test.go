@@ -64,8 +64,8 @@ func TestRealTalos_JoinsAndComesBack(t *testing.T) {
 	l.part("up again changes nothing", changesNothingReally)
 	l.part("the release after it", upgradedReally(realNext))
 	l.part("a worker joins from the image of the release before, and goes", joinsAndGoes)
-	l.part("a control plane joins, and goes", controlPlaneJoinsAndGoes)
 	l.part("a lost machine comes back from a snapshot", comesBackReally)
+	l.part("a control plane joins, and goes", controlPlaneJoinsAndGoes)
 	l.part("destroy", unprotectAndDestroy)
 }
 
