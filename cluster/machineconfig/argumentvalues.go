@@ -107,11 +107,12 @@ func isSignal(name, value string) bool { return slices.Contains(signals, name) &
 func isBindURLs(list string) bool {
 	for item := range strings.SplitSeq(list, ",") {
 		address, err := url.Parse(strings.TrimSpace(item))
-		if err != nil || !isOneOf("http", "https", "unix", "unixs")(address.Scheme) || address.Path != "" {
+		switch {
+		case err != nil:
 			return false
-		}
-		if local := strings.HasPrefix(address.Scheme, "unix") || address.Hostname() == "localhost"; address.Port() == "" ||
-			!local && !isAddress(address.Hostname()) {
+		case isOneOf("unix", "unixs")(address.Scheme):
+		case !isOneOf("http", "https")(address.Scheme), address.Path != "", address.Port() == "",
+			address.Hostname() != "localhost" && !isAddress(address.Hostname()):
 			return false
 		}
 	}

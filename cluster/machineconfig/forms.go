@@ -30,6 +30,7 @@ const (
 	beginPath = "begin it with a /"
 	isNoPod   = "is not that of a pod"
 	onlyPods  = "write a pod of v1, and other objects in inlineManifests"
+	probed    = "is not the port that Talos probes"
 	noAmount  = "is no quantity of Kubernetes"
 	amount    = "write one, such as 500m of cpu or 256Mi of memory"
 )
@@ -59,6 +60,9 @@ var talosForms = []talosForm{
 	{"cluster.apiServer.certSANs[]", isSubject, noSubject, subject},
 	{"cluster.apiServer.extraArgs.bind-address", isOneOf("0.0.0.0", "::"), "leaves other addresses of the node without an API server",
 		removeIt},
+	{"cluster.controllerManager.extraArgs.secure-port", isOneOf("10257"), probed, removeIt},
+	{"cluster.scheduler.extraArgs.secure-port", isOneOf("10259"), probed, removeIt},
+	{"cluster.etcd.extraArgs.force-new-cluster", isOneOf("false"), "makes a cluster of one member of each", removeIt},
 	{"cluster.*.extraVolumes[].hostPath", matches(`^/`), notWhole, beginPath},
 	{"cluster.*.extraVolumes[].mountPath", matches(`^/[^:]*$`), notWhole, beginPath + ", and leave out colons"},
 	{"cluster.*.resources.limits.*", isQuantity, noAmount, amount},
@@ -127,9 +131,9 @@ var talosForms = []talosForm{
 	{scheduler + "podInitialBackoffSeconds", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 1"},
 
 	// Configurations of admission plugins, and Pod Security Admission: k8s.io/apiserver, k8s.io/pod-security-admission.
-	{admission + "apiVersion", matches(`^((pod-security\.admission|apiserver)\.config|` +
-		`(eventratelimit|podtolerationrestriction|resourcequota)\.admission)\.k8s\.io/v1((alpha|beta)1)?$`),
-		"is no version that the API server reads", "write that of the plugin's documentation"},
+	{admission + "apiVersion", func(value string) bool { // some plugins read it from nowhere
+		return !matches(admissionGroups)(value) || matches(admissionGroups+`v1((alpha|beta)1)?$`)(value)
+	}, "is no version that the API server reads", "write that of the plugin's documentation"},
 	{podSecurity + "audit", isLevel, notKnown, levels},
 	{podSecurity + "enforce", isLevel, notKnown, levels},
 	{podSecurity + "warn", isLevel, notKnown, levels},
@@ -141,6 +145,10 @@ const (
 	authorizers = "cluster.apiServer.authorizationConfig[]."
 	kubelet     = "machine.kubelet.extraConfig."
 	admission   = "cluster.apiServer.admissionControl[].configuration."
+
+	admissionGroups = `^((pod-security\.admission|apiserver)\.config|` +
+		`(eventratelimit|podtolerationrestriction|resourcequota)\.admission)\.k8s\.io/`
+
 	podSecurity = admission + "defaults."
 	scheduler   = "cluster.scheduler.config."
 

@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
@@ -68,13 +69,10 @@ func (c *comparison) needs(part []string, object any, keys ...string) {
 // checkStaticPod refuses what makes one of Talos's own static pods invalid.
 func (c *comparison) checkStaticPod(key string, own []string) {
 	pod := at(c.after["cluster"], key)
-	taken := map[string]bool{}
-	for _, folder := range own {
-		taken[folder] = true
-	}
+	taken := map[any]bool{} // as they are written: Kubernetes takes /x and /x/ for two
 	for i, volume := range items(pod, "extraVolumes") {
-		where := cleanPath(at(volume, "mountPath"))
-		if taken[where] {
+		where := at(volume, "mountPath")
+		if taken[where] || slices.Contains(own, cleanPath(where)) {
 			c.add([]string{"cluster", key, cluster.ItemPath("extraVolumes", i), "mountPath"}, "is the path of another mount"+noPods,
 				"write another one")
 		}

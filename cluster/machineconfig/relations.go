@@ -118,7 +118,7 @@ func (k *knowledge) checkOIDC(flags map[string]string) {
 // and NewLeaderElector of k8s.io/client-go.
 func (k *knowledge) checkLeadership(id string, flags map[string]string) {
 	const lease, renew, retry = "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period"
-	if flags[lease]+flags[renew]+flags[retry] == "" {
+	if flags[lease]+flags[renew]+flags[retry] == "" || flags["leader-elect"] == "false" {
 		return
 	}
 	long, err1 := time.ParseDuration(cmp.Or(flags[lease], "15s"))
