@@ -14,8 +14,9 @@ const configBlock = "configBlock"
 
 var inBlock = regexp.MustCompile(`(?m)^\s*(secret|password|credentials|aws_access_key)[ \t]+[^{\s]`)
 
-// noName is a text that names no Secret: names have neither capitals nor underscores. With a $, it refers to one.
-var noName = regexp.MustCompile(`^[^$\s{]*[A-Z_=][^\s{]*$`)
+// noName is a text that names no Secret: names have neither capitals nor underscores. With $, :, /, < or #, it may refer to one, as
+// op://vault/item/FIELD does.
+var noName = regexp.MustCompile(`^[^$\s{:/<#]*[A-Z_=][^\s{:/<#]*$`)
 
 // InJSON returns the dotted paths of the values in a JSON document that look like secrets, by their text or by the name of their key,
 // sorted. It serves values of charts, in which keys that end in secret or key name Secrets, labels and taints, if their texts may be

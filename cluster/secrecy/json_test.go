@@ -11,6 +11,8 @@ import (
 func TestInJSON_FindsValuesByNameAndTextButNotWhereASecretIsNamed(t *testing.T) {
 	assert.Equal(t, []string{"a.adminPassword", "args[1]", "clientSecret", "key"}, InJSON([]byte(`{
   "clientSecret": "Hunter_2hunter", "createSecret": "True", "oidc": {"clientSecret": "$oidc:CLIENT_SECRET"}, "existingSecret": "ns/oidc.v1",
+  "argo": {"clientSecret": "vault:secret/data/argo#CLIENT_SECRET"}, "dex": {"clientSecret": "op://Infra/Dex/CLIENT_SECRET"},
+  "flux": {"clientSecret": "${CLIENT_SECRET}"}, "env": {"clientSecret": {"secretKeyRef": {"name": "oidc", "key": "CLIENT_SECRET"}}},
   "a": {"adminPassword": "x", "existingSecret": "grafana", "secretName": "tls", "passwordLength": "12", "token": ""},
   "args": ["--v=2", "--token=abc"],
   "key": "-----BEGIN PRIVATE KEY-----",
