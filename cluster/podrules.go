@@ -44,8 +44,8 @@ func (p podValues) strategy(path string, given map[string]any) {
 	if none := []any{0.0, "0%"}; slices.Contains(none, update["maxSurge"]) && slices.Contains(none, update["maxUnavailable"]) {
 		p.Found(path+".rollingUpdate", "write 1 for one of the two", "allows neither more nor fewer pods, so that none can be replaced")
 	}
-	if kind, _ := given["type"].(string); (kind == "Recreate" || kind == "OnDelete") && update != nil {
-		p.Found(path+".rollingUpdate", "remove it, or write type: RollingUpdate", "is for RollingUpdate, and the type is %s", kind)
+	if given["type"] == "Recreate" && update != nil { // a DaemonSet may have it beside OnDelete; a null takes the chart's own away
+		p.Found(path+".rollingUpdate", "write null for it, or type: RollingUpdate", "is for RollingUpdate, and the type is Recreate")
 	}
 }
 
@@ -153,10 +153,13 @@ func (p podValues) replicas(path string, given map[string]any) {
 	}
 }
 
-// resolver refuses pods with neither the cluster's DNS nor one of their own.
+// resolver refuses pods with neither the cluster's DNS nor one of their own, if the chart has the key for their own beside the policy only.
 func (p podValues) resolver(path string, given map[string]any) {
 	for _, policy := range []string{"dnsPolicy", "podDnsPolicy"} {
 		config := strings.Replace(policy, "Policy", "Config", 1)
+		if !p.ofChart(KeyPath(path, config)) || path != p.root && p.ofChart(KeyPath(p.root, config)) {
+			continue
+		}
 		of, _ := given[config].(map[string]any)
 		if servers, isList := of["nameservers"].([]any); given[policy] == "None" && (!isList || len(servers) == 0) {
 			p.Found(KeyPath(path, policy), "add "+config+" with nameservers", "None leaves the pods without DNS, which Kubernetes refuses")

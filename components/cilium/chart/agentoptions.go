@@ -175,16 +175,9 @@ var agentRules = []agentRule{
 		size, err := strconv.ParseUint(e.text("hubble.eventBufferCapacity"), 10, 16)
 		return err != nil || size == 0 || size&(size+1) != 0
 	}, "is not one less than a power of two", "write such a number, as 4095 or 8191"},
-	{"hubble.metrics.enabled", func(e effective) bool {
-		given, _ := e.at("hubble.metrics.enabled").([]any)
-		return slices.ContainsFunc(given, func(one any) bool {
-			name, _, _ := strings.Cut(fmt.Sprint(one), ":")
-			return !slices.Contains(hubbleMetrics, name)
-		})
-	}, "has a metric that the agent does not know", "write some of " + strings.Join(hubbleMetrics, ", ")},
-	{"bpf.events.default.rateLimit", func(e effective) bool { return e.at("bpf.events.default.burstLimit") == nil },
+	{"bpf.events.default.rateLimit", func(e effective) bool { return e.some("rateLimit") && !e.some("burstLimit") },
 		"is taken only with the other limit", "add bpf.events.default.burstLimit"},
-	{"bpf.events.default.burstLimit", func(e effective) bool { return e.at("bpf.events.default.rateLimit") == nil },
+	{"bpf.events.default.burstLimit", func(e effective) bool { return e.some("burstLimit") && !e.some("rateLimit") },
 		"is taken only with the other limit", "add bpf.events.default.rateLimit"},
 	{"localRedirectPolicies.addressMatcherCIDRs", func(e effective) bool {
 		given, _ := e.at("localRedirectPolicies.addressMatcherCIDRs").([]any)
@@ -198,11 +191,6 @@ var agentRules = []agentRule{
 		most, err2 := strconv.ParseUint(last, 10, 16)
 		return err1 != nil || err2 != nil || most <= least
 	}, "is no range of ports", `write the first and the last, such as "30000,32767"`},
-}
-
-// hubbleMetrics are those that pkg/hubble/metrics registers.
-var hubbleMetrics = []string{
-	"dns", "drop", "flow", "flows-to-world", "http", "httpV2", "icmp", "policy", "port-distribution", "sctp", "tcp",
 }
 
 const (
@@ -267,6 +255,12 @@ func (e effective) text(path string) string {
 func (e effective) number(path string) (float64, bool) {
 	number, is := e.at(path).(float64)
 	return number, is
+}
+
+// some tells whether there is a limit of events; 0 is none.
+func (e effective) some(limit string) bool {
+	number, _ := e.number("bpf.events.default." + limit)
+	return number > 0
 }
 
 // waits tells whether pods with tolerations of the user wait for a node that is Ready.

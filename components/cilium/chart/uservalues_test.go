@@ -85,4 +85,5 @@ func TestUserValues_AreRefusedIfTheAgentEndsWithThem(t *testing.T) {
 	} {
 		assert.Equal(t, []string{"cilium.values." + says}, problemsOf(t, "1.20.2", given), given)
 	}
+	assert.Empty(t, problemsOf(t, "1.20.2", `{"bpf":{"events":{"default":{"rateLimit":0}}},"dnsPolicy":"None"}`))
 }
