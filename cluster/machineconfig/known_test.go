@@ -87,7 +87,8 @@ func TestCheckPatches_RefusesWhatAReleaseOfTalosKeepsForItself(t *testing.T) {
 			if version != refusing {
 				assert.Empty(t, violations, "%s: %s", version, patch)
 			} else if assert.Len(t, violations, 1, "%s: %s", version, patch) {
-				assert.Regexp(t, `: Talos 1\.1[34] sets [a-z-]+ itself, and starts no `+component+` that is given it, too; remove it$`, violations[0].Error())
+				assert.Regexp(t, `: Talos 1\.1[34] sets [a-z-]+ itself, and starts no `+component+` that is given it, too; remove it$`,
+					violations[0].Error())
 			}
 		}
 	}
