@@ -140,7 +140,7 @@ func (r *removal) rejoining(ctx *pulumi.Context, declared *cluster.Cluster, turn
 }
 
 // lacks reports whether a machine that was replaced has no configuration, while the cluster runs with the declared minor release of
-// Kubernetes or a later one: the run that replaced the machine was ended before the node joined. Nothing else is known to lack it.
+// Kubernetes or a later one: the run that replaced the machine was ended before the node joined.
 func (t *turns) lacks(ctx context.Context, node cluster.Machine) bool {
 	if t.Lifecycle.Skip.Has(node.Name) || t.connect(ctx) != nil {
 		return false

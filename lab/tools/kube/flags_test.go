@@ -32,7 +32,8 @@ var update = flag.Bool("update", false, "write the table anew")
 // TestArguments_AreThoseInSlipwaysTable compares the table of this minor release, by which config-check finds a mistyped flag, with the
 // components themselves. -modfile 1.37.mod -update writes the table of another release.
 func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
-	path, err := filepath.Abs(filepath.Join("..", "..", "..", "cluster", "machineconfig", "arguments", version.DefaultKubeBinaryVersion+".txt"))
+	tables := filepath.Join("..", "..", "..", "cluster", "machineconfig", "arguments")
+	path, err := filepath.Abs(filepath.Join(tables, version.DefaultKubeBinaryVersion+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,9 @@ func TestAgent_ReportsItsStateAndTheAddressesInUse(t *testing.T) {
 	require.Equal(t, "IPv4: 3/254 allocated from 10.244.0.0/24, IPv6: 2/9223372036854775806 allocated from fd00:10:244:10::/64", s.IPAM.Status)
 
 	require.Equal(t, "OK\n", say(t, a, "cilium status --brief"))
-	require.Eventually(t, func() bool { return strings.Contains(say(t, a, "cilium-dbg status"), "2/2 reachable") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(say(t, a, "cilium-dbg status"), "2/2 reachable")
+	}, time.Minute, time.Millisecond)
 	require.Regexp(t, `IPAM: +IPv4: 3/254`, say(t, a, "cilium-dbg status"))
 }
 
