@@ -20,10 +20,10 @@ func newRoot(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, opts ..
 			Name:      pulumi.String(cluster.ArgoCDRoot),
 			Namespace: pulumi.String(cluster.ArgoCDNamespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
-			Annotations: pulumi.StringMap{
+			Annotations: component.Owned(pulumi.StringMap{
 				"pulumi.com/skipAwait":    pulumi.String("true"),
 				cluster.AnnotationCluster: pulumi.String(args.Name),
-			},
+			}),
 		},
 		OtherFields: kubernetes.UntypedArgs{"spec": rootSpec(args.GitOps, args.Settings[cluster.ArgoCDChecksum])},
 	}, component.KubernetesPlugin(), pulumi.Composite(opts...))

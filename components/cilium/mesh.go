@@ -13,10 +13,7 @@ import (
 // inline, of an earlier mesh, or of a release that an earlier Slipway installed, which contains some of the Secrets. Helm deletes what a
 // release no longer contains, except objects with this annotation in the cluster. So the Secrets must have the annotation before the
 // release changes.
-var meshSecretAnnotations = pulumi.StringMap{
-	"pulumi.com/patchForce":   pulumi.String("true"),
-	"helm.sh/resource-policy": pulumi.String("keep"),
-}
+var meshSecretAnnotations = component.Owned(pulumi.StringMap{"helm.sh/resource-policy": pulumi.String("keep")})
 
 // provideMesh registers the Secrets with the mesh's certificates, and returns them. It returns none without a mesh.
 func (c *CiliumCore) provideMesh(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) (secrets []pulumi.Resource, err error) {

@@ -238,7 +238,7 @@ func TestGitOpsHandover_KeepsTheAnnotationsOfAnExistingInstance(t *testing.T) {
 	instance := rec.Resource(t, "infra-gitops-instance")
 	for _, key := range []string{"slipway/cluster", "slipway-platform.github.io/cluster"} {
 		inState := resource.NewPropertyMapFromMap(map[string]any{"metadata": map[string]any{
-			"annotations": map[string]any{"pulumi.com/skipAwait": "true", key: "infra"}}})
+			"annotations": map[string]any{"pulumi.com/skipAwait": "true", "pulumi.com/patchForce": "true", key: "infra"}}})
 		next := instance.Inputs.Copy()
 		for _, ignored := range instance.IgnoreChanges {
 			path, err := resource.ParsePropertyPath(ignored)

@@ -73,10 +73,10 @@ func newInstance(
 			Name:      pulumi.String(cluster.FluxInstance),
 			Namespace: pulumi.String(cluster.FluxNamespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
-			Annotations: pulumi.StringMap{
+			Annotations: component.Owned(pulumi.StringMap{
 				"pulumi.com/skipAwait":    pulumi.String("true"),
 				cluster.AnnotationCluster: pulumi.String(args.Name),
-			},
+			}),
 		},
 		OtherFields: kubernetes.UntypedArgs{"spec": instanceSpec(args)},
 	}, component.KubernetesPlugin(), pulumi.IgnoreChanges(keptAnnotations), pulumi.Composite(opts...))

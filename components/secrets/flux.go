@@ -69,8 +69,8 @@ func (f *Flux) source() firstSecret {
 	case kind == cluster.SourceBucket:
 		return firstSecret{suffix: "-bucket", name: bucketSecret, data: data}
 	}
-	// `flux bootstrap` makes a Secret of that name. A Flux that is taken over gets the stack's access instead.
-	return firstSecret{suffix: "-git", name: gitSecret, annotations: pulumi.StringMap{"pulumi.com/patchForce": pulumi.String("true")}, data: data}
+	// `flux bootstrap` makes a Secret of that name, too. A Flux that is taken over gets the stack's access instead.
+	return firstSecret{suffix: "-git", name: gitSecret, data: data}
 }
 
 // data returns the data of the source's Secret under the keys that Flux's source-controller reads. A public source needs none, except for

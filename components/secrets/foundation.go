@@ -117,22 +117,19 @@ func (s *SecretsFoundation) install(
 
 // firstSecret is a Secret that the component creates.
 type firstSecret struct {
-	suffix, name        string // of the resource; of the Secret
-	kind                string // type of the Secret; "" means Opaque
-	labels, annotations pulumi.StringMap
-	data                pulumi.StringMap // encoded
+	suffix, name string // of the resource; of the Secret
+	kind         string // type of the Secret; "" means Opaque
+	labels       pulumi.StringMap
+	data         pulumi.StringMap // encoded
 }
 
 // secret registers a Secret in a namespace.
 func (s *SecretsFoundation) secret(
 	ctx *pulumi.Context, name string, namespace pulumi.StringPtrInput, one firstSecret, opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
-	meta := metav1.ObjectMetaArgs{Name: pulumi.String(one.name), Namespace: namespace}
+	meta := metav1.ObjectMetaArgs{Name: pulumi.String(one.name), Namespace: namespace, Annotations: component.Owned(nil)}
 	if one.labels != nil {
 		meta.Labels = one.labels
-	}
-	if one.annotations != nil {
-		meta.Annotations = one.annotations
 	}
 	// data instead of stringData: the API server returns data, so that a refresh finds no difference.
 	args := &v1.SecretArgs{Metadata: meta, Data: one.data}

@@ -244,16 +244,10 @@ func (o *OnePassword) spec(args *SecretsFoundationArgs) pulumi.StringOutput {
 }
 
 // custom registers an object of a provider's own kind. The probe waits for it; the provider's own wait could only time out.
-//
-// A killed run may have created it, under another name of a field manager. The same values conflict then, too: the API server has filled in
-// defaults in a list that belongs to one manager as a whole.
 func custom(
 	ctx *pulumi.Context, name, apiVersion, kind string, meta metav1.ObjectMetaArgs, spec pulumi.Map, opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
-	annotations := pulumi.StringMap{
-		"pulumi.com/skipAwait":  pulumi.String("true"),
-		"pulumi.com/patchForce": pulumi.String("true"),
-	}
+	annotations := component.Owned(pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")})
 	given, _ := meta.Annotations.(pulumi.StringMap)
 	maps.Copy(annotations, given)
 	meta.Annotations = annotations

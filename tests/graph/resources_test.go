@@ -70,6 +70,21 @@ func TestResources_ThatRunTheProbeRunItAgainAfterAFailure(t *testing.T) {
 	check(t, upFile(t, fixtures.Write(t, "argocd", "infra")))
 }
 
+// A run that is killed between the creation of an object and its record leaves the object to a field manager that is nobody any more.
+func TestResources_AreWrittenWhoeverWroteThemBefore(t *testing.T) {
+	check := func(t *testing.T, rec *mocks.Recorder) {
+		written := rec.Find(func(reg mocks.Registration) bool {
+			return inCluster(reg) && !strings.HasPrefix(reg.Type, "kubernetes:helm.sh/") && reg.Type != "kubernetes:core/v1:Namespace"
+		})
+		require.Greater(t, len(written), 2)
+		for _, reg := range written {
+			assert.Equal(t, "true", reg.Input(`metadata.annotations["pulumi.com/patchForce"]`), "%s %s", reg.Type, reg.Name)
+		}
+	}
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) { check(t, rec) })
+	check(t, upFile(t, fixtures.Write(t, "argocd", "infra")))
+}
+
 func TestResources_HaveUniqueNames(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		seen := map[string]bool{}

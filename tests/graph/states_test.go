@@ -273,6 +273,8 @@ var intended = []string{
 	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
 	"kubernetes:core/v1:Secret cilium-mesh-local: metadata.annotations.helm.sh/resource-policy: was <nil>, is keep",
 	"kubernetes:helm.sh/v3:Release cilium-release: values.clustermesh.apiserver.tls.",
+	"metadata.annotations.pulumi.com/patchForce: was <nil>, is true",        // written by whoever comes after a killed run
+	"metadata.annotations: was <nil>, is map[pulumi.com/patchForce:true]",   // the same, as the only one
 	"command:local:Command talos-retire: environment.SLIPWAY_RECORD: was {", // a run of the probe; the record has the ids of VMs now
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -82,6 +83,17 @@ func (c InCluster) Validate() error {
 func (c InCluster) Child(parent pulumi.Resource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
 	return Child(parent, c.KubernetesProvider, pulumi.DependsOn(c.DependsOn),
 		pulumi.DeletedWith(c.DeletedWith), pulumi.ReplaceWith([]pulumi.Resource{c.DeletedWith}), pulumi.Composite(own...))
+}
+
+// Owned returns the annotations of an object whose fields Slipway writes, whoever wrote them before: own, and the one that says so to the
+// provider. Each creation draws another name of a field manager (the provider's fieldManagerName). Who kills a run between an object's
+// creation and its record in the state leaves the object with a manager that nobody is any more, and the API server refuses every later
+// change as a conflict with it; even equal values conflict in a list that belongs to one manager as a whole, and into which the API server
+// has filled defaults.
+func Owned(own pulumi.StringMap) pulumi.StringMap {
+	all := pulumi.StringMap{"pulumi.com/patchForce": pulumi.String("true")}
+	maps.Copy(all, own)
+	return all
 }
 
 // Steps holds the arguments of every component that runs slipway-probe in the cluster (package step).

@@ -136,7 +136,7 @@ func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOpti
 	return v1.NewSecret(ctx, name, &v1.SecretArgs{
 		Metadata: metav1.ObjectMetaArgs{
 			Name: pulumi.String(fluxrelease.ValuesSecret(a.Service.Name)), Namespace: pulumi.String(cluster.FluxNamespace),
-			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
+			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")}, Annotations: component.Owned(nil),
 		},
 		// data instead of stringData: the API server returns data, so that a refresh finds no difference.
 		Data: pulumi.StringMap{fluxrelease.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},

@@ -13,6 +13,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 )
 
 // Settings are values of the cluster that manifests of the GitOps tree can substitute, by UPPER_SNAKE name. They must not contain
@@ -50,7 +51,9 @@ func (s Settings) Triggers() (triggers pulumi.Array) {
 func New(
 	ctx *pulumi.Context, name string, settings Settings, namespace string, labels pulumi.StringMap, opts ...pulumi.ResourceOption,
 ) (*v1.ConfigMap, error) {
-	meta := metav1.ObjectMetaArgs{Name: pulumi.String(cluster.ClusterSettings), Namespace: pulumi.String(namespace)}
+	meta := metav1.ObjectMetaArgs{
+		Name: pulumi.String(cluster.ClusterSettings), Namespace: pulumi.String(namespace), Annotations: component.Owned(nil),
+	}
 	if labels != nil {
 		meta.Labels = labels
 	}
