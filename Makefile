@@ -110,7 +110,7 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 
 # One machine, and once two, in QEMU without KVM: two cores and 10 GiB of memory; it should run alone.
 .PHONY: real-talos
-real-talos: real-talos-joins real-talos-changes ## The real Talos in QEMU, in a lab: both of the following (needs QEMU)
+real-talos: real-talos-joins real-talos-changes real-talos-control-planes ## The real Talos in QEMU, in a lab: the three of the following (needs QEMU)
 
 .PHONY: real-talos-joins
 real-talos-joins: real-talos-tools ## The real Talos: killed runs, joining machines, a lost machine, destroy (about 35 minutes; needs QEMU)
@@ -119,6 +119,10 @@ real-talos-joins: real-talos-tools ## The real Talos: killed runs, joining machi
 .PHONY: real-talos-changes
 real-talos-changes: real-talos-tools ## The real Talos: changes of the configuration, of Talos, Kubernetes, a disk, the CA (about 45 minutes; needs QEMU)
 	$(LAB_TESTS) -tags e2e -timeout 85m -run '^TestRealTalos_TakesChanges'
+
+.PHONY: real-talos-control-planes
+real-talos-control-planes: real-talos-tools ## The real Talos: a second control plane joins and goes, and destroy (needs QEMU and more than two cores)
+	$(LAB_TESTS) -tags e2e -timeout 75m -run '^TestRealTalos_AControlPlane'
 
 .PHONY: real-talos-tools
 real-talos-tools: tools

@@ -65,6 +65,13 @@ func TestRealTalos_JoinsAndComesBack(t *testing.T) {
 	l.part("the release after it", upgradedReally(realNext))
 	l.part("a worker joins from the image of the release before, and goes", joinsAndGoes)
 	l.part("a lost machine comes back from a snapshot", comesBackReally)
+	l.part("destroy", unprotectAndDestroy)
+}
+
+// TestRealTalos_AControlPlaneJoinsAndGoes is apart because it asks the most of the machine.
+func TestRealTalos_AControlPlaneJoinsAndGoes(t *testing.T) {
+	l := realLab(t, "real-planes", realBefore, realTalos)
+	l.part("a machine", reallyUp)
 	l.part("a control plane joins, and goes", controlPlaneJoinsAndGoes)
 	l.part("destroy", unprotectAndDestroy)
 }
@@ -72,13 +79,15 @@ func TestRealTalos_JoinsAndComesBack(t *testing.T) {
 // TestRealTalos_TakesChanges changes what runs on a real machine: its configuration, Talos, Kubernetes, its disk and its CA.
 func TestRealTalos_TakesChanges(t *testing.T) {
 	l := realLab(t, "real-changes", realBefore, realTalos)
-	l.part("a machine", func(l *lab) {
-		l.upTo(machinesGate, true)
-		connects(l)
-	})
+	l.part("a machine", reallyUp)
 	for _, change := range realChanges {
 		l.part(change.name, change.test)
 	}
+}
+
+func reallyUp(l *lab) {
+	l.upTo(machinesGate, true)
+	connects(l)
 }
 
 // TestRecord_AnswersOfTheRealTalos writes what the real Talos of each minor version answers into lab/talos/testdata/real.
@@ -92,8 +101,7 @@ func TestRecord_AnswersOfTheRealTalos(t *testing.T) {
 	for minor, version := range map[string]string{"1.12": "v1.12.6", "1.13": realBefore, "1.14": realVersion} {
 		t.Run(minor, func(t *testing.T) {
 			l := realLab(t, "record", version, "talos-"+minor)
-			l.upTo(machinesGate, true)
-			connects(l)
+			reallyUp(l)
 			l.eventually("the machine is ready", func() bool {
 				return strings.Contains(l.onNode(realNode, "get", "machinestatus", "--output=yaml"), "ready: true")
 			})
