@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,10 +110,11 @@ go run ./cmd/slipway-probe snapshot --talosconfig "$2" --recipient "$3" --to "$X
 	l.in("sh", "-ec", take, "sh", l.project, talosconfig, recipient, name)
 }
 
-// destroyVMs destroys all VMs in Proxmox VE, as a failed storage does.
+// destroyVMs destroys the VMs of all nodes in Proxmox VE, as a failed storage does.
 func destroyVMs(l *lab) {
 	l.t.Helper()
-	for _, vm := range l.machines() {
+	machines := l.machines()
+	for _, vm := range machines {
 		path := fmt.Sprintf("nodes/%s/qemu/%d", vm.Host, vm.ID)
 		var upid string
 		l.proxmox("POST", path+"/status/stop", &upid)
@@ -123,7 +125,12 @@ func destroyVMs(l *lab) {
 		})
 		l.proxmox("DELETE", path+"?purge=1&destroy-unreferenced-disks=1", &upid)
 	}
-	l.eventually("the VMs are gone", func() bool { return len(l.status().VMs) == 0 })
+	l.eventually("the VMs are gone", func() bool {
+		return !slices.ContainsFunc(l.status().VMs, func(vm struct{ Name, Cluster, Stage, Status string }) bool {
+			_, is := machines[vm.Name]
+			return is
+		})
+	})
 }
 
 // fluxGoesOn asks Flux to fetch and apply again, and waits until it has.
