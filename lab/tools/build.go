@@ -174,11 +174,15 @@ func (b *Builder) buildOne(ctx context.Context, source, goVersion string, item I
 		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
 	out := filepath.Join(work, "out")
-	bytes, err := diskUsage(out)
-	if err != nil {
+	var saved int64
+	if t.Compose != nil {
+		saved, err = share(b.Cache, filepath.Join(out, dataFolder))
+	}
+	bytes, errUsage := diskUsage(out)
+	if err := errors.Join(err, errUsage); err != nil {
 		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
-	record := Record{Name: t.Name, Version: t.Version, Go: goVersion, Wall: time.Since(began), CPU: cpu, Bytes: bytes}
+	record := Record{Name: t.Name, Version: t.Version, Go: goVersion, Wall: time.Since(began), CPU: cpu, Bytes: bytes - saved}
 	if err := errors.Join(writeRecord(out, record), os.Rename(out, dir)); err != nil {
 		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
