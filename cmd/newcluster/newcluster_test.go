@@ -267,7 +267,7 @@ func TestNew_WithADomainTheCheckFindsAGatewayAndNothingWrong(t *testing.T) {
 	assert.Empty(t, problems)
 	assert.NotContains(t, out, "gitPassword")
 	assert.FileExists(t, "kubernetes/infrastructure/networking/cilium/gateway/gateway.yaml")
-	assert.FileExists(t, "kubernetes/apps/podinfo/remote/route.yaml")
+	assert.FileExists(t, "kubernetes/apps/podinfo/route.yaml")
 	assert.NoDirExists(t, "kubernetes/infrastructure/storage")
 }
 

@@ -129,7 +129,7 @@ func fluxApplied(t *testing.T, l *lab) {
 	head, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
 	require.NoError(t, err)
 	for stack, objects := range map[string][]string{
-		"infra": {"ciliumloadbalancerippool/infra"},
+		"infra": {"ciliumloadbalancerippool/infra", "deployment/podinfo"},
 		"apps":  {"ciliumloadbalancerippool/apps", "deployment/podinfo"},
 	} {
 		applied := l.in("kubectl", "--context=admin@"+stack, "get", "kustomization", "-n", "flux-system", "flux-system",

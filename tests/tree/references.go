@@ -46,8 +46,8 @@ func references(t *tree) {
 			r.route()
 		case object.Is("policy", "PodDisruptionBudget"):
 			r.selects("spec", "selector", "matchLabels")
-		case object.Is("", "Service"):
-			r.service()
+		case object.Is("", "Service"): // also in a mesh: what is behind a gateway answers without the other clusters
+			r.selects("spec", "selector")
 		case object.Is("cert-manager.io", "ClusterIssuer"):
 			if secret := object.Text("spec", "ca", "secretName"); secret != "" {
 				r.needs("", "Secret", "cert-manager", secret)
@@ -226,52 +226,22 @@ func (r referrer) backend(backend map[string]any) {
 	}
 }
 
-// service checks that a Service has pods. One of a mesh may have only those of other clusters. Then it has a route, because its namespace
-// has no pods that could use it, and policies of the other clusters admit no pods of other namespaces.
-func (r referrer) service() {
-	if r.object.GetAnnotations()["service.cilium.io/global"] != "true" {
-		r.selects("spec", "selector")
-		return
-	}
-	if r.matches("spec", "selector") {
-		return
-	}
-	routed := false
-	r.each(func(_ Layer, other Object) {
-		if !other.Is("gateway.networking.k8s.io", "HTTPRoute") || other.GetNamespace() != r.object.GetNamespace() {
-			return
-		}
-		for _, rule := range other.List("spec", "rules") {
-			routed = routed || slices.ContainsFunc(list(rule, "backendRefs"), func(backend map[string]any) bool {
-				return backend["name"] == r.object.GetName()
-			})
-		}
-	})
-	if !routed {
-		r.missing("has only pods of other clusters, and nothing here reaches it; add an HTTPRoute")
-	}
-}
-
-// selects checks that a selector matches the pods of a workload in the tree.
+// selects checks that a selector, unless it is empty, matches the pods of a workload in the tree.
 func (r referrer) selects(fields ...string) {
-	if !r.matches(fields...) {
-		r.missing("selects no pods of the tree")
-	}
-}
-
-// matches reports whether a selector is empty, or matches the pods of a workload in the tree.
-func (r referrer) matches(fields ...string) (matched bool) {
 	selector, _, err := unstructured.NestedStringMap(r.object.Object, fields...)
 	if err != nil || len(selector) == 0 {
-		return true
+		return
 	}
+	matched := false
 	r.each(func(_ Layer, object Object) {
 		if w, found := read(object); found && object.GetNamespace() == r.object.GetNamespace() {
 			matched = matched || labels.SelectorFromSet(selector).Matches(labels.Set(w.pod.Labels))
 		}
 		matched = matched || object.Is(helmGroup, "HelmRelease") && object.GetNamespace() == r.object.GetNamespace()
 	})
-	return matched
+	if !matched {
+		r.missing("selects no pods of the tree")
+	}
 }
 
 // pod checks what the containers of a pod read.

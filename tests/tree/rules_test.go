@@ -164,8 +164,8 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: far, namespace: web, annotations: {service.cilium.io/global: "true"}}
-spec: {selector: {app: far}, ports: [{port: 80}]}
+metadata: {name: shared, namespace: web, annotations: {service.cilium.io/global: "true"}}
+spec: {selector: {app: web}, ports: [{port: 81}]}
 ---
 apiVersion: cert-manager.io/v1
 kind: Certificate
@@ -185,7 +185,7 @@ kind: HTTPRoute
 metadata: {name: web, namespace: web}
 spec:
   parentRefs: [{name: web, sectionName: https}]
-  rules: [{backendRefs: [{name: web, port: 80}]}, {backendRefs: [{name: far, port: 80}]}]
+  rules: [{backendRefs: [{name: web, port: 80}]}]
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -296,9 +296,10 @@ func TestChecks_FindEachFault(t *testing.T) {
 		{"a gateway that does not exist", "parentRefs: [{name: web,", "parentRefs: [{name: gone,", "names Gateway web/gone"},
 		{"a listener that does not exist", "sectionName: https", "sectionName: http", "names listener http"},
 		{"a port that does not exist", "{name: web, port: 80}]}", "{name: web, port: 81}]}", "names port 81, which Service web does not have"},
-		{"a Service without pods", "selector: {app: web}, ports", "selector: {app: gone}, ports", "Service web/web: selects no pods"},
-		{"a Service of a mesh that nothing here reaches",
-			", {backendRefs: [{name: far, port: 80}]}", "", "Service web/far: has only pods of other clusters"},
+		{"a Service without pods", "selector: {app: web}, ports: [{port: 80}]", "selector: {app: gone}, ports: [{port: 80}]",
+			"Service web/web: selects no pods"},
+		{"a Service of a mesh without pods here", "selector: {app: web}, ports: [{port: 81}]", "selector: {app: gone}, ports: [{port: 81}]",
+			"Service web/shared: selects no pods"},
 		// order
 		{"a layer that does not wait for its issuer",
 			"[{name: issuers}, {name: charts}] # of web", "[{name: charts}]", "its Kustomization does not wait for issuers"},
