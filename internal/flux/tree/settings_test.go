@@ -276,6 +276,49 @@ func TestCheckStack_WarnsOfLocalStorageThatTheTreeDoesNotMake(t *testing.T) {
 	assert.Empty(t, advice)
 }
 
+func TestCheckStack_WarnsOfAVolumeThatNoStorageClassMakes(t *testing.T) {
+	const (
+		claim = "accessModes: [ReadWriteOnce], resources: {requests: {storage: '${SIZE:=1Gi}'}}"
+		store = "kind: VLSingle\nmetadata: {name: logs}\nspec: {storage: {" + claim + "}}\n"
+		class = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: nfs}\n"
+	)
+	for text, warned := range map[string]bool{
+		store: true,
+		"kind: HelmRelease\nmetadata: {name: stack}\nspec: {values: {vmsingle: {spec: {storage: {" + claim + "}}}}}\n":           true,
+		"kind: StatefulSet\nmetadata: {name: a}\nspec: {volumeClaimTemplates: [{metadata: {name: a}, spec: {" + claim + "}}]}\n": true,
+		store + class: false,
+		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {storageClassName: '', " + claim + "}\n":               false,
+		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {storageClassName: nfs, " + claim + "}\n":              false,
+		"kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {volumeName: a, " + claim + "}\n":                      false,
+		"kind: PersistentVolume\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}}\n": false,
+		"kind: A\nmetadata: {name: a}\nspec: {accessModes: {type: array}, resources: {type: object}}\n":                 false,
+	} {
+		for _, engine := range []cluster.Engine{cluster.EngineFlux, cluster.EngineArgoCD} {
+			stack := given(t, nil)
+			stack.Storage, stack.GitOps.Engine = cluster.Storage{Role: cluster.StorageNone}, engine
+			advice, _, err := CheckStack(withTree(t, text), stack)
+			require.NoError(t, err)
+			const said = "storage.classes: no manifest below gitops.path makes a StorageClass, and "
+			assert.Equal(t, warned, strings.Contains(advice.Error(), said), "%s: %v", text, advice)
+			stack.Storage.Classes = []string{"nfs"}
+			advice, _, err = CheckStack(withTree(t, text), stack)
+			require.NoError(t, err)
+			assert.NotContains(t, advice.Error(), said, "the user says that there will be a class")
+		}
+	}
+}
+
+// The areas are those of this repository.
+func TestCheckStack_WarnsOfMonitoringWithoutStorage(t *testing.T) {
+	stack := given(t, map[string]string{"DOMAIN": "infra.example.com"}, func(c *cluster.Cluster) {
+		c.Storage, c.NodePools[1].DataDisks = cluster.Storage{Role: cluster.StorageNone}, nil
+	})
+	advice, _, err := CheckStack(os.DirFS(root), stack)
+	require.NoError(t, err)
+	assert.ErrorContains(t, advice, "storage.classes: no manifest below gitops.path makes a StorageClass, and HelmRelease stack in "+
+		"kubernetes/infrastructure/observability/metrics/release.yaml waits for a volume without one; bring a class by the area storage, ")
+}
+
 // The tree of this repository makes the class that the stack file names, in both of its folders, and no other one.
 func TestCheckStack_KnowsTheLocalClassOfTheTree(t *testing.T) {
 	for _, role := range []cluster.StorageRole{cluster.StorageNone, cluster.StorageProvider} {

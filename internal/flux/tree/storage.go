@@ -57,6 +57,42 @@ func (r *reader) checkStorage(stack *cluster.Cluster) (advice cluster.Problems) 
 	return findings.All()
 }
 
+// checkClaims returns advice if a manifest asks for a volume of the default StorageClass, and neither a manifest nor the stack file names a
+// class or a driver. Charts and operators make classes, too: storage.classes says so.
+func (r *reader) checkClaims(stack *cluster.Cluster) (advice cluster.Problems) {
+	if len(stack.Storage.Classes)+len(stack.Storage.Drivers) > 0 {
+		return nil
+	}
+	for _, one := range r.declared {
+		switch {
+		case one.Kind == "StorageClass":
+			return nil
+		case advice == nil && claims(one.document):
+			const remedy = "bring a class by the area storage, with storage.role or storage.local; name there the class that comes otherwise; " +
+				"or remove what needs it"
+			advice = cluster.Problems{cluster.NewProblem("storage.classes", remedy,
+				"no manifest below gitops.path makes a StorageClass, and %s %s in %s waits for a volume without one",
+				one.Kind, one.Metadata.Name, one.file)}
+		}
+	}
+	return advice
+}
+
+// claims reports whether a part of a manifest has the form of a claim that names no class, as pods, operators and charts take it.
+func claims(node *yaml.Node) bool {
+	var claim struct {
+		AccessModes []string `yaml:"accessModes"`
+		Class       *string  `yaml:"storageClassName"`
+		VolumeName  string   `yaml:"volumeName"`
+		Resources   struct{ Requests struct{ Storage string } }
+	}
+	if node.Kind == yaml.MappingNode && node.Decode(&claim) == nil && len(claim.AccessModes) > 0 &&
+		claim.Class == nil && claim.VolumeName == "" && claim.Resources.Requests.Storage != "" {
+		return true
+	}
+	return slices.ContainsFunc(node.Content, claims)
+}
+
 // unapplied returns a file that declares a StorageClass, below the first folder of the path, and that the stack does not apply; "" without
 // one.
 func (r *reader) unapplied(at, class string) (file string) {
