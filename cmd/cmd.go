@@ -3,7 +3,9 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/spf13/cobra"
@@ -21,9 +23,16 @@ const program = "slipway"
 func Command() *cobra.Command {
 	return command.Group(
 		&cobra.Command{Use: program, Long: `Without a subcommand it is the Pulumi program, which "pulumi up" starts.`},
-		check.Command("check"), check.HandOver("handover-file"), newcluster.Command(ownVersion()), newcluster.Manifests(),
-		probe.Command("probe"), versionCommand(),
+		check.Command("check"), check.HandOver("handover-file"),
+		newcluster.Command(command.Version()), newcluster.Manifests(command.Version()), probe.Command("probe"), versionCommand(),
 	)
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, Run: func(c *cobra.Command, _ []string) {
+		version := command.Version()
+		_, _ = fmt.Fprintf(c.OutOrStdout(), "%s %s %s/%s %s\n", program, version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	}}
 }
 
 // Main runs the command for this process, and ends it. Without arguments it is the Pulumi program, which Pulumi starts.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cmd/command"
+	"github.com/slipway-platform/slipway/internal/flux/tree"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
@@ -113,6 +113,13 @@ func TestInstalled_TheCommandsMustFindTheRunningBinary(t *testing.T) {
 	require.NoError(t, checkInstalled(folder))
 }
 
+func TestDeploy_AsksFirstWhichVersionTheManifestsNeed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("kubernetes", 0o750))
+	require.NoError(t, os.WriteFile(tree.WrittenFile, []byte("version: latest"), 0o600))
+	assert.ErrorContains(t, deploy(nil), tree.WrittenFile+": version: latest is no release")
+}
+
 func TestInstalled_IsWhatTheProjectSays(t *testing.T) {
 	for text, want := range map[string]bool{
 		"runtime: go": false, "runtime: {name: go, options: {buildTarget: bin/slipway}}": false,
@@ -127,13 +134,4 @@ func TestInstalled_IsWhatTheProjectSays(t *testing.T) {
 	installed, err := namesBinary("..")
 	require.NoError(t, err)
 	assert.False(t, installed, "this repository is built from source")
-}
-
-func TestVersion_IsThatOfTheReleaseOrOfTheModule(t *testing.T) {
-	ours := debug.Module{Path: module, Version: "v0.2.0"}
-	assert.Equal(t, "v0.1.0", versionOf("v0.1.0", &debug.BuildInfo{Main: ours}))
-	assert.Equal(t, "v0.2.0", versionOf("", &debug.BuildInfo{Main: ours}))
-	assert.Equal(t, "v0.2.0", versionOf("", &debug.BuildInfo{Main: debug.Module{Path: "example.com/home"}, Deps: []*debug.Module{&ours}}))
-	assert.Equal(t, "(devel)", versionOf("", &debug.BuildInfo{Main: debug.Module{Path: module}}))
-	assert.Equal(t, "(devel)", versionOf("", nil))
 }

@@ -10,12 +10,18 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/components"
+	"github.com/slipway-platform/slipway/internal/flux/tree"
 	"github.com/slipway-platform/slipway/stacks"
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // deploy is the Pulumi program. If the project names a binary instead of a source, the commands in the graph run that binary.
 func deploy(ctx *pulumi.Context) error {
+	if err := tree.CheckVersion(config.Checkout("."), command.Version()); err != nil {
+		return err
+	}
 	installed, err := namesBinary(".")
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package kubernetes
 
 import "embed"
 
-// Files are the areas, what all of them use, and the example podinfo with its Kustomization of Flux.
+// Files are the areas, their Applications of Argo CD, what all of them use, and the example podinfo with its Kustomization of Flux.
 //
-//go:embed apps/podinfo clusters/apps/workloads/podinfo.yaml components infrastructure slipway-settings.yaml
+//go:embed apps/podinfo argocd clusters/apps/workloads/podinfo.yaml components infrastructure slipway-settings.yaml
 var Files embed.FS

@@ -38,10 +38,10 @@ const does = `Checks stack files without running anything: Pulumi.STACK.yaml for
 nearest one above that has any.`
 
 // Command returns the command that checks stacks or files.
-func Command(name string) *cobra.Command { return newCommand(name, time.Now()) }
+func Command(name string) *cobra.Command { return newCommand(name, time.Now(), command.Version()) }
 
-// newCommand returns the command on a day, which decides which releases are out of support.
-func newCommand(name string, day time.Time) *cobra.Command {
+// newCommand returns the command on a day, which decides which releases are out of support, and as that of a version of Slipway.
+func newCommand(name string, day time.Time, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use: name + " [STACK|FILE...]", Short: "Check stack files, without a cluster", Long: does, Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: completeStacks,
@@ -52,7 +52,7 @@ func newCommand(name string, day time.Time) *cobra.Command {
 		if *explained {
 			show = explain
 		}
-		return command.Exit(run(stacks, day, show, c.OutOrStdout(), c.ErrOrStderr()))
+		return command.Exit(run(stacks, day, version, show, c.OutOrStdout(), c.ErrOrStderr()))
 	}
 	return c
 }
@@ -67,7 +67,7 @@ func completeStacks(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 }
 
 // run checks stacks, and shows the valid ones.
-func run(stacks []string, day time.Time, show func(*stackFile, io.Writer) error, out, problems io.Writer) int {
+func run(stacks []string, day time.Time, version string, show func(*stackFile, io.Writer) error, out, problems io.Writer) int {
 	paths, err := locate(stacks)
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
@@ -75,6 +75,10 @@ func run(stacks []string, day time.Time, show func(*stackFile, io.Writer) error,
 	worst := valid
 	if err != nil {
 		worst = unreadable
+	}
+	if newer := ofNewer(paths, version); newer != nil {
+		_, _ = fmt.Fprintln(problems, newer)
+		worst = max(worst, invalid)
 	}
 	var loaded []*stackFile
 	for _, path := range paths {
@@ -96,6 +100,20 @@ func run(stacks []string, day time.Time, show func(*stackFile, io.Writer) error,
 		}
 	}
 	return worst
+}
+
+// ofNewer returns an error if manifests beside the stack files need a newer program than this version.
+func ofNewer(paths []string, version string) error {
+	var folders []string
+	for _, path := range paths {
+		folders = append(folders, filepath.Dir(path))
+	}
+	slices.Sort(folders)
+	var errs []error
+	for _, folder := range slices.Compact(folders) {
+		errs = append(errs, tree.CheckVersion(config.Checkout(folder), version))
+	}
+	return errors.Join(errs...)
 }
 
 // locate returns the paths of the named stacks' files, or without names those of all stack files, each once. The error names the

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cmd/command"
+	"github.com/slipway-platform/slipway/internal/flux/tree"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
@@ -37,7 +38,7 @@ func execute(t *testing.T, c *cobra.Command, folder string, args ...string) (cod
 // checked checks stacks in a folder.
 func checked(t *testing.T, folder string, args ...string) (code int, out, problems string) {
 	t.Helper()
-	return execute(t, newCommand("check", day), folder, args...)
+	return execute(t, newCommand("check", day, "v0.1.0"), folder, args...)
 }
 
 // handedOver hands over components of a stack in a folder.
@@ -48,12 +49,25 @@ func handedOver(t *testing.T, folder string, args ...string) (code int, out, pro
 
 func TestConfigCheck_CompletesTheNamesOfStacks(t *testing.T) {
 	folder := filepath.Dir(fixtures.Write(t, fixtures.Minimal, "home"))
-	for _, c := range []*cobra.Command{newCommand("check", day), HandOver("handover-file")} {
+	for _, c := range []*cobra.Command{newCommand("check", day, "v0.1.0"), HandOver("handover-file")} {
 		_, out, problems := execute(t, c, folder, "__complete", "")
 		assert.Equal(t, "home\n:0\n", out, problems)
 	}
 	_, out, _ := handedOver(t, folder, "__complete", "home", "")
 	assert.Equal(t, ":4\n", out, "components are no stacks, nor files")
+}
+
+func TestConfigCheck_NamesTheVersionThatTheManifestsNeed(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	written := filepath.Join(filepath.Dir(file), filepath.FromSlash(tree.WrittenFile))
+	require.NoError(t, os.MkdirAll(filepath.Dir(written), 0o750))
+	for version, want := range map[string]int{"v0.1.7": command.Done, "v0.2.0": command.Failed} {
+		require.NoError(t, os.WriteFile(written, []byte("version: "+version), 0o600))
+		code, _, problems := checked(t, filepath.Dir(file))
+		assert.Equal(t, want, code, problems)
+		const said = "those of slipway v0.2.0, and this is v0.1.0; install v0.2.0"
+		assert.Equal(t, want == command.Failed, strings.Contains(problems, said), problems)
+	}
 }
 
 func TestConfigCheck_WrongUseIsExitCodeTwo(t *testing.T) {

@@ -1,8 +1,10 @@
 package newcluster
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,10 +15,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"gopkg.in/yaml.v3"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/flux/tree"
 	"github.com/slipway-platform/slipway/kubernetes"
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 const (
@@ -33,7 +38,7 @@ resources:
 )
 
 // addGateway adds the manifests of a gateway, the example podinfo behind it, and the domain of its name.
-func addGateway(files map[string]string, stack, domain string) error {
+func addGateway(files map[string]string, stack, domain, version string) error {
 	settings, err := tree.Settings(kubernetes.Files, "clusters")
 	if err != nil {
 		return err
@@ -45,6 +50,9 @@ func addGateway(files map[string]string, stack, domain string) error {
 	files[stack] = strings.Replace(files[stack], end, "path: kubernetes/cluster, settings: {DOMAIN: "+domain+"}}", 1)
 	ours, err := ofAreas("networking", "security")
 	if err != nil {
+		return err
+	}
+	if files[tree.WrittenFile], err = record(ours, version); err != nil {
 		return err
 	}
 	app, err := below("apps/podinfo")
@@ -63,38 +71,120 @@ func addGateway(files map[string]string, stack, domain string) error {
 }
 
 const doesManifests = `Writes manifests of Slipway into the folder kubernetes of this project: those of the areas, and anew those of the
-areas that are there already. Look at git diff afterwards: a file that you have changed is overwritten. Nothing is removed.`
+areas that are there already. A stack with gitops.engine: argocd gets their Applications, too. A file that you have
+changed is kept, and named. With --overwrite, it is written as well: commit first, and look at git diff afterwards.
+Nothing is removed.`
 
-// Manifests returns the command that writes and updates manifests.
-func Manifests() *cobra.Command {
-	return &cobra.Command{
+// Manifests returns the command that writes and updates manifests. version is the binary's.
+func Manifests(version string) *cobra.Command {
+	c := &cobra.Command{
 		Use: "manifests [AREA...]", Short: "Write or update the manifests of areas", Long: doesManifests, ValidArgs: areaNames(),
-		RunE: func(c *cobra.Command, args []string) error {
-			wanted, err := wantedAreas(args)
-			if err != nil {
-				return command.Wrong(err)
-			}
-			files, err := ofAreas(wanted...)
-			if err != nil {
-				return err
-			}
-			for _, name := range slices.Sorted(maps.Keys(files)) {
-				path := filepath.FromSlash(name)
-				old, err := os.ReadFile(path)
-				if err == nil && string(old) == files[name] {
-					continue
-				}
-				if err := writeFile(path, files[name]); err != nil {
-					return err
-				}
-				if err == nil {
-					_, _ = fmt.Fprintf(c.OutOrStdout(), "%s: changed\n", path)
-				}
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, as in this version\n", filepath.Join(folder, areas), strings.Join(wanted, ", "))
-			return err
-		},
 	}
+	overwrite := c.Flags().Bool("overwrite", false, "also write files that you have changed")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		wanted, err := wantedAreas(args)
+		if err != nil {
+			return command.Wrong(err)
+		}
+		files, err := ofAreas(wanted...)
+		if err == nil && byArgoCD() {
+			err = addApplications(files, wanted)
+		}
+		if err == nil {
+			err = bring(files, version, *overwrite, c.OutOrStdout())
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, as in this version\n", filepath.Join(folder, areas), strings.Join(wanted, ", "))
+		return err
+	}
+	return c
+}
+
+const howToMerge = "To merge: commit, run the command again with --overwrite, and put your lines back with git diff.\n"
+
+// bring writes the files that are not as in this version. A file that is not as the command has written it either is the user's, and stays.
+func bring(files map[string]string, version string, overwrite bool, out io.Writer) error {
+	before, err := tree.ReadWritten(os.DirFS("."))
+	if err != nil {
+		before = tree.Written{} // the file is written anew
+	}
+	var lines strings.Builder
+	both := false
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.FromSlash(name)
+		old, err := os.ReadFile(path)
+		known := before.Files[name]
+		switch isNew := errors.Is(err, fs.ErrNotExist); {
+		case err != nil && !isNew:
+			return err
+		case !isNew && string(old) == files[name]:
+			continue
+		case !isNew && !overwrite && sum(string(old)) != known:
+			lines.WriteString(path + ": kept, with your changes")
+			if sum(files[name]) != known {
+				both = true
+				lines.WriteString("; this version has another text")
+			}
+			lines.WriteString("\n")
+			continue
+		case !isNew:
+			lines.WriteString(path + ": changed\n")
+		}
+		if err := writeFile(path, files[name]); err != nil {
+			return err
+		}
+	}
+	if both {
+		lines.WriteString(howToMerge)
+	}
+	text, err := record(files, version)
+	if err == nil {
+		err = writeFile(filepath.FromSlash(tree.WrittenFile), text)
+	}
+	if err == nil {
+		_, err = io.WriteString(out, lines.String())
+	}
+	return err
+}
+
+// record returns the text of the file that says what is written.
+func record(files map[string]string, version string) (string, error) {
+	written := tree.Written{Version: tree.Release(version), Files: map[string]string{}}
+	for name, text := range files {
+		written.Files[name] = sum(text)
+	}
+	text, err := yaml.Marshal(written)
+	return "# What `slipway manifests` has written. Commit this file, and leave it as it is.\n" + string(text), err
+}
+
+func sum(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+
+// byArgoCD reports whether a stack file of this folder says so.
+func byArgoCD() bool {
+	paths, _ := filepath.Glob("Pulumi.*.y*ml")
+	return slices.ContainsFunc(paths, func(path string) bool {
+		var file struct {
+			Config struct {
+				GitOps struct{ Engine string } `yaml:"slipway:gitops"`
+			}
+		}
+		text, err := config.ReadText(path)
+		return err == nil && yaml.Unmarshal(text, &file) == nil && file.Config.GitOps.Engine == string(cluster.EngineArgoCD)
+	})
+}
+
+// addApplications adds the Applications of areas, and what all of them have in common.
+func addApplications(files map[string]string, wanted []string) error {
+	for _, one := range append([]string{"application"}, wanted...) {
+		found, err := below(path.Join("argocd", one))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // an area may be of Flux alone
+			return err
+		}
+		maps.Copy(files, found)
+	}
+	return nil
 }
 
 // areaNames are the areas of Slipway's tree.

@@ -67,7 +67,7 @@ func Command(version string) *cobra.Command {
 		"`folder` of a checkout of Slipway, which go.mod then uses instead of a version, and from which Pulumi compiles the program")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]
-		files, err := render(name, flags)
+		files, err := render(name, version, flags)
 		if err == nil {
 			files["go.mod"], err = moduleFile(files["go.mod"], version, flags.source)
 		}
@@ -126,7 +126,7 @@ func moduleFile(text, version, source string) (string, error) {
 var networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)
 
 // render returns the files of the repository, with the answers in the stack file. It refuses answers that make a stack file with problems.
-func render(name string, flags given) (map[string]string, error) {
+func render(name, version string, flags given) (map[string]string, error) {
 	network := networkForm.FindStringSubmatch(*flags.answers["network"])
 	if network == nil {
 		return nil, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *flags.answers["network"])
@@ -156,7 +156,7 @@ func render(name string, flags given) (map[string]string, error) {
 		}
 	}
 	if flags.domain != "" {
-		if err := addGateway(files, stack, flags.domain); err != nil {
+		if err := addGateway(files, stack, flags.domain, version); err != nil {
 			return nil, err
 		}
 	}

@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-platform/slipway/cmd/check"
 	"github.com/slipway-platform/slipway/cmd/command"
+	"github.com/slipway-platform/slipway/internal/flux/tree"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/docs"
@@ -274,35 +276,98 @@ func TestNew_WithADomainTheCheckFindsAGatewayAndNothingWrong(t *testing.T) {
 func TestManifests_AreUpdatedAndWhatIsTheUsersStays(t *testing.T) {
 	_, folder, _ := newRepository(t, "home", "--domain", "home.example.com")
 	const (
-		ours = "kubernetes/infrastructure/networking/cilium/gateway/gateway.yaml"
-		his  = "kubernetes/infrastructure/networking/external-dns/git/cloudflare/key.yaml"
+		ours    = "kubernetes/infrastructure/networking/cilium/gateway/gateway.yaml"
+		edited  = "kubernetes/slipway-settings.yaml"
+		both    = "kubernetes/components/namespace/policy.yaml"
+		his     = "kubernetes/infrastructure/networking/external-dns/git/cloudflare/key.yaml"
+		summary = "kubernetes/infrastructure: networking, security, storage, as in this version\n"
 	)
 	before := files(t, folder)
-	require.NoError(t, os.WriteFile(filepath.Join(folder, ours), nil, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, his), []byte("key"), 0o600))
-	code, out, problems := runIn(t, folder, Manifests(), "storage")
+	t.Chdir(folder)
+	require.NoError(t, os.WriteFile(his, []byte("key"), 0o600))
+	for _, name := range []string{edited, both} {
+		require.NoError(t, os.WriteFile(name, []byte(before[name]+"# mine\n"), 0o600))
+	}
+	// The former version had other texts of these.
+	require.NoError(t, os.WriteFile(ours, []byte("former"), 0o600))
+	written, err := tree.ReadWritten(os.DirFS("."))
+	require.NoError(t, err)
+	written.Files[ours], written.Files[both] = sum("former"), sum("former")
+	text, err := yaml.Marshal(written)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(tree.WrittenFile, text, 0o600))
+
+	code, out, problems := runIn(t, ".", Manifests("v0.2.0"), "storage")
 	require.Equal(t, command.Done, code, problems)
-	assert.Equal(t, ours+": changed\nkubernetes/infrastructure: networking, security, storage, as in this version\n", out)
+	assert.Equal(t, both+": kept, with your changes; this version has another text\n"+ours+": changed\n"+
+		edited+": kept, with your changes\n"+howToMerge+summary, out)
+	assert.FileExists(t, "kubernetes/infrastructure/storage/layers.yaml")
 	after := files(t, ".")
 	assert.Equal(t, "key", after[his])
-	delete(after, his)
-	for name, text := range after {
-		if !strings.HasPrefix(name, "kubernetes/infrastructure/storage/") {
-			assert.Equal(t, before[name], text, name)
+	for name, text := range before {
+		if name == edited || name == both {
+			text += "# mine\n"
+		}
+		if name != tree.WrittenFile {
+			assert.Equal(t, text, after[name], name)
 		}
 	}
-	assert.FileExists(t, "kubernetes/infrastructure/storage/layers.yaml")
+	assert.Contains(t, after[tree.WrittenFile], "\nversion: v0.2.0\n")
+	assert.NotContains(t, before[tree.WrittenFile], "version", "a build of other sources has none")
+
+	_, out, _ = runIn(t, ".", Manifests("v0.2.0"))
+	assert.Equal(t, both+": kept, with your changes\n"+edited+": kept, with your changes\n"+summary, out)
+	_, out, _ = runIn(t, ".", Manifests("v0.2.0"), "--overwrite")
+	assert.Equal(t, both+": changed\n"+edited+": changed\n"+summary, out)
+	_, out, _ = runIn(t, ".", Manifests("v0.1.0"))
+	assert.Equal(t, summary, out)
+	assert.Contains(t, files(t, ".")[tree.WrittenFile], "\nversion: v0.1.0\n", "the way back")
+}
+
+func TestManifests_WithoutARecordKeepWhatDiffers(t *testing.T) {
+	_, folder, _ := newRepository(t, "home", "--domain", "home.example.com")
+	t.Chdir(folder)
+	const edited = "kubernetes/slipway-settings.yaml"
+	for _, record := range []string{"", "{"} {
+		require.NoError(t, os.WriteFile(tree.WrittenFile, []byte(record), 0o600))
+		require.NoError(t, os.WriteFile(edited, []byte("{}"), 0o600))
+		code, out, problems := runIn(t, ".", Manifests("v0.2.0"))
+		require.Equal(t, command.Done, code, problems)
+		assert.Contains(t, out, edited+": kept, with your changes; this version has another text\n")
+		assert.Equal(t, "{}", files(t, ".")[edited])
+	}
+}
+
+func TestManifests_AStackWithArgoCDGetsItsApplications(t *testing.T) {
+	_, folder, _ := newRepository(t, "home", "--domain", "home.example.com", "--public", "--git", "https://git.example.com/a.git")
+	t.Chdir(folder)
+	const stack = "Pulumi.home.yaml"
+	text := strings.Replace(files(t, ".")[stack], "public: true", "public: true, engine: argocd", 1)
+	text = strings.Replace(text, "DOMAIN: home.example.com", "DOMAIN: home.example.com, KEYS: git", 1)
+	require.NoError(t, os.WriteFile(stack, []byte(text), 0o600))
+	code, _, problems := runIn(t, ".", Manifests("v0.2.0"), "alerts")
+	require.Equal(t, command.Done, code, problems)
+	assert.NoDirExists(t, "kubernetes/argocd/alerts", "reports are Flux's")
+	assert.NoDirExists(t, "kubernetes/argocd/storage")
+	require.NoError(t, os.WriteFile("kubernetes/cluster/kustomization.yaml", []byte(`apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+components: [../argocd/application]
+resources: [../argocd/networking, ../argocd/security]
+`), 0o600))
+	code, out, problems := runIn(t, ".", check.Command("check"))
+	assert.Equal(t, command.Done, code, out)
+	assert.Empty(t, problems)
 }
 
 func TestManifests_AreWrittenIntoAProjectOnly(t *testing.T) {
-	code, _, problems := runIn(t, t.TempDir(), Manifests(), "storage")
+	code, _, problems := runIn(t, t.TempDir(), Manifests("v0.1.0"), "storage")
 	assert.Equal(t, command.Misuse, code)
 	assert.Contains(t, problems, "has no Pulumi.yaml; run the command in")
 	_, folder, _ := newRepository(t, "home")
-	code, _, problems = runIn(t, folder, Manifests(), "storrage")
+	code, _, problems = runIn(t, folder, Manifests("v0.1.0"), "storrage")
 	assert.Equal(t, command.Misuse, code)
 	assert.Contains(t, problems, "storrage: is not an area; write alerts, backup, databases,")
-	code, _, problems = runIn(t, ".", Manifests())
+	code, _, problems = runIn(t, ".", Manifests("v0.1.0"))
 	assert.Equal(t, command.Misuse, code)
 	assert.Contains(t, problems, "this project has no area yet")
 }

@@ -111,7 +111,7 @@ func makeArchive(folder, version string, on platform, committed time.Time) error
 // buildArgs are the arguments of go for a released binary. Nothing in the binary depends on the folder in which it is built.
 func buildArgs(version, binary string) []string {
 	return []string{
-		"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X github.com/slipway-platform/slipway/cmd.released=" + version,
+		"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X github.com/slipway-platform/slipway/cmd/command.released=" + version,
 		"-o", binary, ".",
 	}
 }

@@ -108,8 +108,8 @@ func TestSBOM_NamesEachModuleAsItIsLinked(t *testing.T) {
 func TestBuild_DependsNeitherOnTheFolderNorOnTheEnvironment(t *testing.T) {
 	args := strings.Join(buildArgs("v0.1.0", "x"), " ")
 	assert.Contains(t, args, "-trimpath -buildvcs=false")
-	assert.Contains(t, args, "-X github.com/slipway-platform/slipway/cmd.released=v0.1.0")
-	version, err := os.ReadFile(filepath.Join("..", "version.go"))
+	assert.Contains(t, args, "-X github.com/slipway-platform/slipway/cmd/command.released=v0.1.0")
+	version, err := os.ReadFile(filepath.Join("..", "command", "version.go"))
 	require.NoError(t, err)
 	assert.Contains(t, string(version), "\nvar released string\n", "the linker sets it, and does not say if there is none")
 	for _, on := range platforms {

@@ -20,7 +20,7 @@ var (
 
 // written are files that do not exist before a command has written them.
 var written = regexp.MustCompile(
-	`^(bin/|1password/|kubernetes/clusters/STACK/platform/|kubernetes/apps/notes/)|private-key|-credentials\.json$`)
+	`^(bin/|1password/|kubernetes/(slipway-manifests\.yaml$|clusters/STACK/platform/|apps/notes/))|private-key|-credentials\.json$`)
 
 // inRepository reports whether a path of a document exists, and whether it is one of the repository's at all.
 func inRepository(document, span string) (exists, ours bool) {

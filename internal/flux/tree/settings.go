@@ -36,21 +36,28 @@ type Setting struct {
 	Needs map[string][]string
 }
 
-// Settings returns the settings of the tree to which a folder belongs: those of the nearest file above it. It is nil if there is no such
-// file.
+// Settings returns the settings of the tree to which a folder belongs: those of all such files above it, of which the nearest counts. It is
+// nil if there is no such file.
 func Settings(repository fs.FS, folder string) (map[string]Setting, error) {
+	var all map[string]Setting
 	for at := clean(folder); at != "."; {
 		at = path.Dir(at)
 		name := path.Join(at, SettingsFile)
 		text, err := fs.ReadFile(repository, name)
-		switch {
-		case err == nil:
-			return parseSettings(name, text)
-		case !errors.Is(err, fs.ErrNotExist):
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
+		found, err := parseSettings(name, text)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(found, all)
+		all = found
 	}
-	return nil, nil
+	return all, nil
 }
 
 func parseSettings(name string, text []byte) (map[string]Setting, error) {

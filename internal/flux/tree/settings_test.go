@@ -414,6 +414,11 @@ func TestSettings_OfAFileWithFaultsAreNone(t *testing.T) {
 	own, err := Settings(fstest.MapFS{"clusters/infra/" + SettingsFile: {Data: []byte("A: {}")}}, "clusters/infra")
 	require.NoError(t, err)
 	assert.Nil(t, own, "Flux would read the file there")
+	both, err := Settings(fstest.MapFS{
+		SettingsFile: {Data: []byte("A: {meaning: of the user}\nB: {}")}, "kubernetes/" + SettingsFile: {Data: []byte("A: {meaning: near}")},
+	}, "kubernetes/clusters/infra")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]Setting{"A": {Meaning: "near"}, "B": {}}, both)
 	none, err := Settings(fstest.MapFS{}, "clusters/infra")
 	require.NoError(t, err)
 	assert.Nil(t, none)

@@ -1,12 +1,8 @@
-package cmd
+package command
 
 import (
 	"cmp"
-	"fmt"
-	"runtime"
 	"runtime/debug"
-
-	"github.com/spf13/cobra"
 )
 
 // module is the path of this module.
@@ -15,20 +11,14 @@ const module = "github.com/slipway-platform/slipway"
 // released is the version of a released binary, which `make release` sets.
 var released string
 
-func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, Run: func(c *cobra.Command, _ []string) {
-		_, _ = fmt.Fprintf(c.OutOrStdout(), "%s %s %s/%s %s\n", program, ownVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	}}
-}
-
-// ownVersion returns the version of this binary.
-func ownVersion() string {
+// Version returns the version of this binary.
+func Version() string {
 	info, _ := debug.ReadBuildInfo() // nil in a binary without
 	return versionOf(released, info)
 }
 
 // versionOf returns the version of a build: the released version, or else the version of this module, which is the program's or is required
-// by it.
+// by it. A module that is replaced, such as by a folder, has none.
 func versionOf(released string, info *debug.BuildInfo) string {
 	const fromSource = "(devel)"
 	if released != "" || info == nil {
@@ -36,7 +26,7 @@ func versionOf(released string, info *debug.BuildInfo) string {
 	}
 	modules := append([]*debug.Module{&info.Main}, info.Deps...)
 	for _, one := range modules {
-		if one.Path == module {
+		if one.Path == module && one.Replace == nil {
 			return cmp.Or(one.Version, fromSource)
 		}
 	}
