@@ -119,9 +119,9 @@ var Kinds = []Description{
 		WhenOff: "at once",
 	},
 	{
-		Kind: DatastoreSlow, Group: groupProxmox, Target: "storage",
-		WhenOn: "each new volume there takes 4 s, with the storage's lock: of several VMs that are created at once, the last ones fail with " +
-			"`got lock request timeout` (shared storage) or `got timeout`, as after 10 s in Proxmox VE",
+		Kind: DatastoreSlow, Group: groupProxmox, Target: "storage", detail: isDuration,
+		WhenOn: "each new volume there takes 4 s, or the time of `--detail`, with the storage's lock: of several VMs that are created at " +
+			"once, the last ones fail with `got lock request timeout` (shared storage) or `got timeout`, as after 10 s in Proxmox VE",
 		WhenOff: "at the next volume",
 	},
 	{

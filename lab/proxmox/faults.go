@@ -90,16 +90,21 @@ func defaultTaskError(j job) string {
 // full tells whether the fault datastore-full is on for a storage.
 func (c *Cluster) full(s *Storage) bool { return c.cfg.Faults.IsActive(fault.DatastoreFull, s.Name) }
 
-// slowAllocation is how long a storage under the fault datastore-slow takes for a volume: with a few VMs at once, the last ones wait for
-// the storage's lock for longer than lockTimeout.
+// slowAllocation is how long a storage under the fault datastore-slow takes for a volume by default: with a few VMs at once, the last ones
+// wait for the storage's lock for longer than lockTimeout.
 const slowAllocation = 4 * time.Second
 
 // allocationTime is how long a storage takes for a new volume, longer under the fault datastore-slow.
 func (c *Cluster) allocationTime(s *Storage) time.Duration {
-	if c.cfg.Faults.IsActive(fault.DatastoreSlow, s.Name) {
+	f, on := c.cfg.Faults.Active(fault.DatastoreSlow, s.Name)
+	if !on {
+		return c.cfg.Latency.Task / 10
+	}
+	takes, err := time.ParseDuration(f.Detail)
+	if err != nil {
 		return slowAllocation
 	}
-	return c.cfg.Latency.Task / 10
+	return takes
 }
 
 // errNoSpace is the error of an allocation on a storage of this type without enough space.

@@ -92,6 +92,11 @@ var Lanes = [][]Case{
 			Up: Stops, Says: `free space in thin pool pve/data reached threshold`, Before: "slipway:readiness:ReadinessGate",
 		},
 		{
+			Name: "VMs wait in vain for the lock of a slow datastore", Moment: BeforeApply,
+			Kind: "datastore-slow", Target: "local-lvm", Detail: "12s", // longer than Proxmox waits, because a host makes two VMs at most
+			Up: Stops, Says: `can't lock file '/var/lock/pve-manager/pve-storage-local-lvm' - got timeout`, Before: "slipway:readiness:ReadinessGate",
+		},
+		{
 			Name: "the reply to the bootstrap is lost", Moment: AfterApply,
 			Kind: "bootstrap-reply-lost", Target: "infra-cp-1",
 			Up: GoesOn,
