@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
@@ -38,6 +39,14 @@ type TurnChecks struct {
 // OfStorage returns those of the checks that judge the shared storage.
 func (t TurnChecks) OfStorage() []Check {
 	return slices.DeleteFunc(slices.Clone(t.Checks), func(check Check) bool { return check.Objects.Kind != cephClusterKind })
+}
+
+// Since returns checks for which older words of Rook about Ceph than of this time do not count; the zero time leaves them as they are.
+func (t TurnChecks) Since(at time.Time, checks []Check) []Check {
+	if at.IsZero() || len(t.Leaving) == 0 {
+		return checks
+	}
+	return append(slices.Clone(checks), cephAskedSince(at))
 }
 
 // CheckedObjects are objects of one kind. Secrets cannot be checked: nothing that `up` reports may depend on their contents.

@@ -102,6 +102,18 @@ func cephSays(name, codes, message string) Check {
 	}
 }
 
+// cephAskedSince is the check that Rook has asked Ceph since a time: until then, its status says how Ceph was before.
+func cephAskedSince(at time.Time) Check {
+	text := at.UTC().Format(time.RFC3339)
+	return Check{
+		Name:       "Rook has asked Ceph since " + text,
+		Objects:    cephIsWhole.Objects,
+		Expression: "!object.?status.?ceph.hasValue() || timestamp(object.status.ceph.lastChecked) > timestamp('" + text + "')",
+		Message: "rook-ceph-operator asks once a minute; if it does not, see its log (kubectl -n rook-ceph logs deployment/rook-ceph-operator), " +
+			"and compare the clock of its node with this computer's",
+	}
+}
+
 // cephStatusAge is how old Rook's word about Ceph may be: it asks once a minute, and Ceph's answer may take some seconds
 // (pkg/operator/ceph/cluster/cephstatus.go).
 const cephStatusAge = 75 * time.Second

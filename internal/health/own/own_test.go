@@ -121,6 +121,19 @@ func TestTurnChecks_AProviderOfStorageChangesNoNodeWhileCephLacksCopies(t *testi
 			assert.Equal(t, holds, seen.Holds, "%s: %s: %s", check.Name, text, seen.Reason(*check))
 		}
 	}
+	start := time.Now()
+	assert.Empty(t, checks.Since(time.Time{}, nil))
+	since := checks.Since(start, checks.Checks)
+	require.Len(t, since, 3)
+	asked, err := since[2].Compile()
+	require.NoError(t, err)
+	for at, holds := range map[time.Time]bool{start.Add(-time.Minute): false, start: false, start.Add(time.Second): true} {
+		object := unstructured.Unstructured{Object: map[string]any{
+			"status": map[string]any{"ceph": map[string]any{"lastChecked": at.UTC().Format(time.RFC3339)}},
+		}}
+		assert.Equal(t, holds, See(t.Context(), asked, &object).Holds, at)
+	}
+	assert.True(t, See(t.Context(), asked, &unstructured.Unstructured{Object: map[string]any{}}).Holds, "no Ceph yet")
 	declared.Lifecycle.AllowDegradedStorage = true
 	assert.Equal(t, cluster.TurnChecks{Checks: declared.Checks}, declared.TurnChecks())
 }

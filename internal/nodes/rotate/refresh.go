@@ -221,8 +221,11 @@ func (j kubernetesCA) awaitStorage(ctx context.Context, workload Workload) error
 	if !workload.keepsCeph() || len(checks) == 0 {
 		return nil
 	}
-	wait := probe.Wait{Limit: turn.SpareTimeout + j.Settle.Duration, Stable: j.Settle.Duration, Say: j.Say}
+	start, wait := time.Now(), probe.Wait{Limit: turn.SpareTimeout + j.Settle.Duration, Stable: j.Settle.Duration, Say: j.Say}
 	return wait.Until(ctx, "Ceph, before "+workload.String()+" is restarted", func(ctx context.Context) (string, error) {
+		if time.Since(start) >= j.Settle.Duration {
+			return turn.Unmet(ctx, j.Unmet, j.Since(start, checks)), nil
+		}
 		return turn.Unmet(ctx, j.Unmet, checks), nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // checked returns an engine with a check, which fails while failing returns true.
@@ -171,4 +172,90 @@ func TestChecks_BeforeARemovalTheyHoldForAsLongAsTheyMayBeOutOfDate(t *testing.T
 			assert.GreaterOrEqual(t, time.Since(start), 2*time.Minute+75*time.Second)
 		})
 	}
+}
+
+// withCeph returns an engine of a provider of storage, whose Rook asks Ceph once a minute, unless it is gone.
+func (f *fake) withCeph(t *testing.T, nodes []Node, gone func() bool) *Engine {
+	e := f.checked(t, nodes, func() bool { return false })
+	e.Leaving, e.Settle = []cluster.Check{{Name: forGood}}, cluster.Duration{Duration: 75 * time.Second}
+	f.forGood = func() string { return "" }
+	start, asked := time.Now(), time.Now()
+	f.asked = func() time.Time {
+		if !gone() {
+			asked = start.Add(time.Since(start).Truncate(time.Minute))
+		}
+		return asked
+	}
+	return e
+}
+
+func TestChecks_NoTurnBeginsBeforeRookHasAskedCephSinceTheNodeWaits(t *testing.T) {
+	for quiet, least := range map[bool]time.Duration{false: 40 * time.Second, true: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(2)
+			e := f.withCeph(t, nodes, func() bool { return false })
+			time.Sleep(20 * time.Second)
+			start, change := time.Now(), f.change(nodes, "worker-1")
+			change.Quiet = quiet
+			begun, err := e.Begin(t.Context(), change)
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, time.Since(start), least)
+			assert.Less(t, time.Since(start), least+5*time.Second)
+			require.Error(t, begun.Fail(t.Context(), errors.New("given up")))
+		})
+	}
+}
+
+// What Rook has said since the first node is back counts for the next turn: each node would wait another minute.
+func TestChecks_RightAfterATurnTheNextOneWaitsForNoOtherWordOfRook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		e := f.withCeph(t, nodes, func() bool { return false })
+		require.NoError(t, e.Take(t.Context(), f.change(nodes, "worker-1")))
+		start := time.Now()
+		begun, err := e.Begin(t.Context(), f.change(nodes, "worker-2"))
+		require.NoError(t, err)
+		assert.Less(t, time.Since(start), 15*time.Second, "the drain takes some seconds")
+		require.Error(t, begun.Fail(t.Context(), errors.New("given up")))
+	})
+}
+
+func TestChecks_ARookThatAsksNoMoreEndsTheWaitForATurnWithItsName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		start := time.Now()
+		err := f.withCeph(t, nodes, func() bool { return true }).Take(t.Context(), f.change(nodes, "worker-1"))
+		require.ErrorContains(t, err, "worker-1 is not changed, because the cluster cannot spare it: worker-1's turn: gave up after 10m0s")
+		require.ErrorContains(t, err, "not so: Rook has asked Ceph since "+start.UTC().Format(time.RFC3339))
+		assert.Empty(t, f.log)
+	})
+}
+
+// The drain has evicted Rook's operator, which starts elsewhere: until it asks Ceph, its status says that all is well.
+func TestChecks_AfterATurnRookMustHaveAskedCephSinceTheNodeIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		var changed time.Time
+		e := f.withCeph(t, nodes, func() bool { return !changed.IsZero() && time.Since(changed) < 5*time.Minute })
+		change := f.change(nodes, "worker-1")
+		act := change.Act
+		change.Act = func(ctx context.Context) error {
+			changed = time.Now()
+			return act(ctx)
+		}
+		require.NoError(t, e.Take(t.Context(), change))
+		assert.GreaterOrEqual(t, time.Since(changed), 5*time.Minute)
+	})
+}
+
+// Its change may be what brings Rook back.
+func TestChecks_ANodeThatIsSickWaitsForNoWordOfRook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		e := f.withCeph(t, nodes, func() bool { return true })
+		f.machines["worker-1"].Services["kubelet"] = talosapi.Service{State: "Failed", Known: true}
+		begun, err := e.Begin(t.Context(), f.change(nodes, "worker-1"))
+		require.NoError(t, err)
+		require.Error(t, begun.Fail(t.Context(), errors.New("given up")))
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,9 +26,10 @@ type fake struct {
 	down     map[string]error // nodes whose Talos API does not answer
 	api      error            // of the Kubernetes API, if it does not answer
 
-	onEvict func(Pod) error // answers an eviction; nil evicts
-	unmet   func() string   // which check fails; nil: none
-	forGood func() string   // the same for the checks before a sick node leaves
+	onEvict func(Pod) error  // answers an eviction; nil evicts
+	unmet   func() string    // which check fails; nil: none
+	forGood func() string    // the same for the checks before a sick node leaves
+	asked   func() time.Time // when Rook has asked Ceph; nil: just now
 
 	lines   map[string][]string // last lines of logs, by node
 	leader  string              // of etcd; the name of its node
@@ -121,6 +123,14 @@ func (f *fake) Unmet(_ context.Context, checks []cluster.Check) (string, error) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	unmet := f.unmet
+	if last := len(checks) - 1; last >= 0 {
+		if since, is := strings.CutPrefix(checks[last].Name, "Rook has asked Ceph since "); is {
+			if at, err := time.Parse(time.RFC3339, since); err != nil || f.asked != nil && !f.asked().After(at) {
+				return "not so: " + checks[last].Name, err
+			}
+			checks = checks[:last]
+		}
+	}
 	switch {
 	case len(checks) > 0 && checks[0].Name == forGood:
 		unmet = f.forGood

@@ -31,8 +31,9 @@ func (e *Engine) claim(ctx context.Context, c Change) error {
 	for {
 		err := e.Until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
 		if err == nil {
+			since := e.asksSince()
 			err = e.Until(ctx, SpareTimeout, e.stable(c), what, func(ctx context.Context) (string, error) {
-				return e.look(ctx, c)
+				return e.look(ctx, c, since)
 			})
 		}
 		switch {
@@ -45,8 +46,8 @@ func (e *Engine) claim(ctx context.Context, c Change) error {
 	}
 }
 
-// look returns why the cluster cannot spare a node that waits for its turn.
-func (e *Engine) look(ctx context.Context, c Change) (missing string, err error) {
+// look returns why the cluster cannot spare a node that waits for its turn, by what is known of the storage since a time.
+func (e *Engine) look(ctx context.Context, c Change, since time.Time) (missing string, err error) {
 	node := c.Node
 	if err := e.Failed(); err != nil {
 		return "", err
@@ -65,6 +66,9 @@ func (e *Engine) look(ctx context.Context, c Change) (missing string, err error)
 	}
 	if missing == "" && err == nil {
 		missing, err = e.forbids(ctx, c)
+	}
+	if missing == "" && err == nil {
+		missing = e.unasked(ctx, c, since)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

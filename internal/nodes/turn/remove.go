@@ -390,9 +390,7 @@ func (r *removal) stillServes(ctx context.Context) error {
 		return nil
 	}
 	stable := max(StableFor, r.Settle.Duration)
-	return r.Until(ctx, SpareTimeout+stable, stable, "Ceph without "+r.node.Name, func(ctx context.Context) (string, error) {
-		return r.unmet(ctx, r.Leaving), nil
-	})
+	return r.untilHeld(ctx, SpareTimeout+stable, stable, "Ceph without "+r.node.Name, r.Leaving, time.Now())
 }
 
 // deleteNode deletes the Node object, and waits until it is gone.

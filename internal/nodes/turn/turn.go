@@ -105,7 +105,8 @@ type Engine struct {
 	failed  string               // the first node whose turn failed: after it, no other one begins
 	proven  bool                 // a worker has ended its turn: until then, workers take theirs one after the other
 
-	disturbed string // the check that fails while nodes are in their turns, until one of them has ended its turn
+	settled   time.Time // when the checks held again after a turn, for the last time
+	disturbed string    // the check that fails while nodes are in their turns, until one of them has ended its turn
 }
 
 // Change is a change of one node.

@@ -94,7 +94,8 @@ var Lanes = [][]Case{
 		{
 			Name: "VMs wait in vain for the lock of a slow datastore", Moment: BeforeApply,
 			Kind: "datastore-slow", Target: "local-lvm", Detail: "12s", // longer than Proxmox waits, because a host makes two VMs at most
-			Up: Stops, Says: `can't lock file '/var/lock/pve-manager/pve-storage-local-lvm' - got timeout`, Before: "slipway:readiness:ReadinessGate",
+			Up: Stops, Says: `can't lock file '/var/lock/pve-manager/pve-storage-local-lvm' - got timeout`,
+			Before: "slipway:readiness:ReadinessGate",
 		},
 		{
 			Name: "the reply to the bootstrap is lost", Moment: AfterApply,
