@@ -109,8 +109,8 @@ func cephAskedSince(at time.Time) Check {
 		Name:       "Rook has asked Ceph since " + text,
 		Objects:    cephIsWhole.Objects,
 		Expression: "!object.?status.?ceph.hasValue() || timestamp(object.status.ceph.lastChecked) > timestamp('" + text + "')",
-		Message: "rook-ceph-operator asks once a minute; if it does not, see its log (kubectl -n rook-ceph logs deployment/rook-ceph-operator), " +
-			"and compare the clock of its node with this computer's",
+		Message: "rook-ceph-operator asks once a minute; if it does not, see kubectl -n rook-ceph logs deployment/rook-ceph-operator, and " +
+			"compare the clock of its node with this computer's",
 	}
 }
 
