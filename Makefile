@@ -139,7 +139,7 @@ previews: tools ## make preview of changes, on nothing and on the state of a clu
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestPreview'
 
 .PHONY: restore
-restore: tools ## Rehearsals in two labs: expired certificates, a lost state, and lost clusters that are restored from snapshots, one by a schedule
+restore: tools ## Rehearsals in three labs: expired certificates, a lost state, and lost clusters that are restored from snapshots or a survivor
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestRestore'
 
 .PHONY: resume

@@ -110,11 +110,15 @@ go run ./cmd/slipway-probe snapshot --talosconfig "$2" --recipient "$3" --to "$X
 	l.in("sh", "-ec", take, "sh", l.project, talosconfig, recipient, name)
 }
 
-// destroyVMs destroys the VMs of all nodes in Proxmox VE, as a failed storage does.
-func destroyVMs(l *lab) {
+// destroyVMs destroys VMs in Proxmox VE, as a failed storage does: those of these names, or all.
+func destroyVMs(l *lab, names ...string) {
 	l.t.Helper()
-	machines := l.machines()
-	for _, vm := range machines {
+	left := len(l.status().VMs)
+	for name, vm := range l.machines() {
+		if len(names) > 0 && !slices.Contains(names, name) {
+			continue
+		}
+		left--
 		path := fmt.Sprintf("nodes/%s/qemu/%d", vm.Host, vm.ID)
 		var upid string
 		l.proxmox("POST", path+"/status/stop", &upid)
@@ -125,12 +129,7 @@ func destroyVMs(l *lab) {
 		})
 		l.proxmox("DELETE", path+"?purge=1&destroy-unreferenced-disks=1", &upid)
 	}
-	l.eventually("the VMs are gone", func() bool {
-		return !slices.ContainsFunc(l.status().VMs, func(vm struct{ Name, Cluster, Stage, Status string }) bool {
-			_, is := machines[vm.Name]
-			return is
-		})
-	})
+	l.eventually("the VMs are gone", func() bool { return len(l.status().VMs) == left })
 }
 
 // fluxGoesOn asks Flux to fetch and apply again, and waits until it has.
