@@ -65,7 +65,7 @@ func TestRealTalos_JoinsAndComesBack(t *testing.T) {
 	l.part("the release after it", upgradedReally(realNext))
 	l.part("a worker joins from the image of the release before, and goes", joinsAndGoes)
 	l.part("a lost machine comes back from a snapshot", comesBackReally)
-	l.part("destroy", unprotectAndDestroy)
+	l.part("destroy", destroyedReally)
 }
 
 // TestRealTalos_AControlPlaneJoinsAndGoes is apart because it asks the most of the machine.
@@ -73,7 +73,7 @@ func TestRealTalos_AControlPlaneJoinsAndGoes(t *testing.T) {
 	l := realLab(t, "real-planes", realBefore, realTalos)
 	l.part("a machine", reallyUp)
 	l.part("a control plane joins, and goes", controlPlaneJoinsAndGoes)
-	l.part("destroy", unprotectAndDestroy)
+	l.part("destroy", destroyedReally)
 }
 
 // TestRealTalos_TakesChanges changes what runs on a real machine: its configuration, Talos, Kubernetes, its disk and its CA.
@@ -395,6 +395,13 @@ func comesBackReally(l *lab) {
 	require.Error(l.t, err, "it was written after the snapshot")
 	l.pulumi("config", "rm", "--stack", "infra", "--path", "slipway:lifecycle.snapshots.recoverFrom")
 	l.pulumi("config", "rm", "--stack", "infra", "slipway:snapshotIdentity")
+}
+
+// destroyedReally destroys the cluster after runs that were killed at the gate.
+func destroyedReally(l *lab) {
+	l.pulumi("state", "unprotect", "--all", "--yes", "--stack", "infra")
+	l.pulumiSays(pendingOperations, "destroy", "--yes", "--skip-preview", "--stack", "infra")
+	require.Empty(l.t, l.status().VMs)
 }
 
 func (l *lab) patchReally(controlPlane map[string]any) {
