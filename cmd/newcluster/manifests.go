@@ -86,20 +86,32 @@ func Manifests(version string) *cobra.Command {
 		if err != nil {
 			return command.Wrong(err)
 		}
+		listed := areas // where the Kustomizations or Applications of an area are
 		files, err := ofAreas(wanted...)
 		if err == nil && byArgoCD() {
-			err = addApplications(files, wanted)
+			listed, err = "argocd", addApplications(files, wanted)
 		}
+		toList := slices.DeleteFunc(slices.Clone(wanted), func(one string) bool { return !isNew(files, listed, one) })
 		if err == nil {
 			err = bring(files, version, *overwrite, c.OutOrStdout())
 		}
 		if err != nil {
 			return err
 		}
+		for _, one := range toList {
+			_, _ = fmt.Fprintf(c.OutOrStdout(), "Next: list ../%s/%s in the kustomization.yaml of the cluster's folder\n", listed, one)
+		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %s, as in this version\n", filepath.Join(folder, areas), strings.Join(wanted, ", "))
 		return err
 	}
 	return c
+}
+
+// isNew reports whether an area has something to list that is not in the repository yet.
+func isNew(files map[string]string, listed, area string) bool {
+	name := path.Join(folder, listed, area, "kustomization.yaml")
+	_, err := os.Stat(filepath.FromSlash(name))
+	return files[name] != "" && errors.Is(err, fs.ErrNotExist)
 }
 
 const howToMerge = "To merge: commit, run the command again with --overwrite, and put your lines back with git diff.\n"

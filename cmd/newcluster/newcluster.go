@@ -146,6 +146,7 @@ func render(name, version string, flags given) (map[string]string, error) {
 	}); err != nil {
 		return nil, err
 	}
+	files["Pulumi.yaml"], _, _ = strings.Cut(files["Pulumi.yaml"], "template:\n") // for pulumi new, which leaves it out, too
 	if flags.source == "" {
 		runBinary(files)
 	}
@@ -155,6 +156,9 @@ func render(name, version string, flags given) (map[string]string, error) {
 			files[stack] = strings.Replace(files[stack], one.replaces, one.by, 1)
 		}
 	}
+	if *flags.switches["public"] {
+		files["README.md"] = strings.Replace(files["README.md"], needsNone, "This one\n   needs none: the stack file has `public: true`.", 1)
+	}
 	if flags.domain != "" {
 		if err := addGateway(files, stack, flags.domain, version); err != nil {
 			return nil, err
@@ -162,6 +166,9 @@ func render(name, version string, flags given) (map[string]string, error) {
 	}
 	return files, checkStack(stack, files)
 }
+
+// needsNone is what the README says of a repository without a password.
+const needsNone = "A public repository needs\n   none: write `public: true` into `slipway:gitops` of the stack file instead."
 
 // endpoint returns the URL of the API of a host, and a URL as it is.
 func endpoint(given string) string {
@@ -179,6 +186,7 @@ var fromSource = strings.NewReplacer(
 	"    buildTarget: bin/cluster # kept, so that only a changed program is linked again\n",
 	"    binary: slipway # on PATH, or bin/slipway in this folder; without this line, Pulumi compiles main.go\n",
 	"`go mod tidy` and `go run . check`", "`slipway check`", "go run . check", "slipway check",
+	" A star marks what `pulumi new` has done already; after `slipway new`, do all of it.", "", ". \\* ", ". ",
 )
 
 // runBinary lets Pulumi and the reader run the binary. The workflow builds it.

@@ -118,6 +118,9 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 	require.NoError(t, err)
 	code, folder, problems := newRepository(t, "home", "--source", root)
 	require.Equal(t, command.Done, code, problems)
+	var found bool
+	want["Pulumi.yaml"], _, found = strings.Cut(want["Pulumi.yaml"], "template:\n")
+	assert.True(t, found, "Pulumi leaves it out, too")
 	made := files(t, folder)
 	made["go.mod"], _, _ = strings.Cut(made["go.mod"], "\nreplace ")
 	assert.Equal(t, want, made)
@@ -126,6 +129,8 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 	project := files(t, "bonn")
 	assert.Contains(t, project["Pulumi.yaml"], "    binary: slipway ", "who has the binary compiles nothing")
 	assert.NotContains(t, project["Pulumi.yaml"]+project["README.md"]+project["Pulumi.bonn.yaml"], "go run")
+	assert.NotContains(t, project["README.md"], "\\*", "nothing was done already")
+	assert.Contains(t, project["README.md"], needsNone)
 	assert.Equal(t, want[".github/workflows/check.yaml"], project[".github/workflows/check.yaml"])
 	assert.LessOrEqual(t, strings.Count(want["Pulumi.home.yaml"], "\n"), 15)
 }
@@ -263,6 +268,7 @@ func TestNew_WithADomainTheCheckFindsAGatewayAndNothingWrong(t *testing.T) {
 	require.Equal(t, command.Done, code, problems)
 	stack := clusters.Read(t, filepath.Join(folder, "Pulumi.home.yaml"))
 	assert.True(t, stack.GitOps.Public && stack.Proxmox.Insecure)
+	assert.Contains(t, files(t, folder)["README.md"], "This one\n   needs none: the stack file has `public: true`.")
 	assert.Equal(t, "home.example.com", stack.GitOps.Settings["DOMAIN"])
 	code, out, problems := runIn(t, folder, check.Command("check"))
 	assert.Equal(t, command.Done, code)
@@ -300,7 +306,8 @@ func TestManifests_AreUpdatedAndWhatIsTheUsersStays(t *testing.T) {
 	code, out, problems := runIn(t, ".", Manifests("v0.2.0"), "storage")
 	require.Equal(t, command.Done, code, problems)
 	assert.Equal(t, both+": kept, with your changes; this version has another text\n"+ours+": changed\n"+
-		edited+": kept, with your changes\n"+howToMerge+summary, out)
+		edited+": kept, with your changes\n"+howToMerge+
+		"Next: list ../infrastructure/storage in the kustomization.yaml of the cluster's folder\n"+summary, out)
 	assert.FileExists(t, "kubernetes/infrastructure/storage/layers.yaml")
 	after := files(t, ".")
 	assert.Equal(t, "key", after[his])
@@ -345,8 +352,11 @@ func TestManifests_AStackWithArgoCDGetsItsApplications(t *testing.T) {
 	text := strings.Replace(files(t, ".")[stack], "public: true", "public: true, engine: argocd", 1)
 	text = strings.Replace(text, "DOMAIN: home.example.com", "DOMAIN: home.example.com, KEYS: git", 1)
 	require.NoError(t, os.WriteFile(stack, []byte(text), 0o600))
-	code, _, problems := runIn(t, ".", Manifests("v0.2.0"), "alerts")
+	code, out, problems := runIn(t, ".", Manifests("v0.2.0"), "alerts")
 	require.Equal(t, command.Done, code, problems)
+	const next = "in the kustomization.yaml of the cluster's folder\n"
+	assert.Equal(t, "Next: list ../argocd/networking "+next+"Next: list ../argocd/security "+next+
+		"kubernetes/infrastructure: alerts, networking, security, as in this version\n", out)
 	assert.NoDirExists(t, "kubernetes/argocd/alerts", "reports are Flux's")
 	assert.NoDirExists(t, "kubernetes/argocd/storage")
 	require.NoError(t, os.WriteFile("kubernetes/cluster/kustomization.yaml", []byte(`apiVersion: kustomize.config.k8s.io/v1beta1
@@ -354,7 +364,7 @@ kind: Kustomization
 components: [../argocd/application]
 resources: [../argocd/networking, ../argocd/security]
 `), 0o600))
-	code, out, problems := runIn(t, ".", check.Command("check"))
+	code, out, problems = runIn(t, ".", check.Command("check"))
 	assert.Equal(t, command.Done, code, out)
 	assert.Empty(t, problems)
 }

@@ -185,6 +185,19 @@ func TestCheckStack_NamesTheFileThatIsStillToBeCommitted(t *testing.T) {
 	assert.EqualError(t, err, file+missing+" (its comment says: key.yaml is the Secret a/b, encrypted.)")
 }
 
+func TestCheckStack_NamesTheCommandThatWritesAnArea(t *testing.T) {
+	for area, remedy := range map[string]string{
+		"netwroking": "did you mean kubernetes/infrastructure/networking? Otherwise commit it, or remove its line",
+		"backup":     "if it is an area of Slipway, write it with: slipway manifests backup; otherwise commit it, or remove its line",
+	} {
+		manifests, file := withTree(t, ""), "kubernetes/clusters/infra/kustomization.yaml"
+		manifests["kubernetes/infrastructure/networking/kustomization.yaml"] = &fstest.MapFile{Data: []byte("resources: []\n")}
+		manifests[file] = &fstest.MapFile{Data: []byte("resources: [../../infrastructure/" + area + "]\n")}
+		_, _, err := CheckStack(manifests, given(t, nil))
+		assert.EqualError(t, err, file+": kubernetes/infrastructure/"+area+" is not in the repository; "+remedy)
+	}
+}
+
 func TestCheckStack_AsksForWhatScheduledSnapshotsNeed(t *testing.T) {
 	scheduled := func(c *cluster.Cluster) {
 		c.Lifecycle.Snapshots.Scheduled = true

@@ -259,7 +259,7 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		}
 		info, err := fs.Stat(r.repository, at)
 		if err != nil && object.Metadata.Name == "" {
-			return fmt.Errorf("%s: %s is not in the repository; commit it, or remove its line%s", name, at, r.comment(name, path.Base(at)))
+			return fmt.Errorf("%s: %s is not in the repository; %s, or remove its line%s", name, at, r.bringing(at), r.comment(name, path.Base(at)))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %s %s: its path %s is not in the repository", name, object.Kind, object.Metadata.Name, at)
@@ -276,6 +276,19 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		}
 	}
 	return nil
+}
+
+// bringing returns how a file or folder gets into the repository: the command writes the areas of Slipway.
+func (r *reader) bringing(at string) string {
+	above, name := path.Split(at)
+	switch above {
+	case "kubernetes/infrastructure/", "kubernetes/argocd/":
+		if meant := cluster.Suggest(name, folders(r.repository, path.Clean(above))); meant != "" {
+			return "did you mean " + above + meant + "? Otherwise commit it"
+		}
+		return "if it is an area of Slipway, write it with: slipway manifests " + name + "; otherwise commit it"
+	}
+	return "commit it"
 }
 
 // comment returns what a manifest's first line says of a file, for the end of a message; "" if it does not begin with the file's name.
