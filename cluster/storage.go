@@ -24,6 +24,10 @@ type Storage struct {
 	// each has a token for this vault alone, `onepasswordStorageToken`. Without it, the consumer's Secret must come from the repository,
 	// encrypted.
 	Vault string `json:"vault" form:"onepassword-name" example:"storage"`
+	// RADOS namespace of a consumer in the provider's pool, whose volumes and users are [apart](gitops.md#a-consumer-of-its-own) from those of
+	// all others. Not with `vault`, whose users all consumers share. Only for a new consumer: a StorageClass does not change, and volumes that
+	// exist stay where they are.
+	RadosNamespace string `json:"radosNamespace" form:"label" example:"apps"`
 	// User volume, a data disk with `use: volume`, in which the tree's StorageClass `local-path` makes volumes on the nodes that have it:
 	// see [storage without Ceph](gitops.md#storage-without-ceph). With `role: none`, the class is the cluster's default. Without this
 	// key, there is no such class.
@@ -211,6 +215,7 @@ func (c clusterCheck) storage() {
 	}
 	c.storageReplicas(machines)
 	c.storageVault()
+	c.radosNamespace()
 	c.verifiedStorage()
 	c.localStorage()
 }
@@ -300,6 +305,21 @@ func (c clusterCheck) storageVault() {
 	}
 }
 
+// radosNamespace checks that a RADOS namespace keeps a consumer apart. Rook's own ClientProfile, without a namespace, has the name rook-ceph
+// (CreateDefaultClientProfile in pkg/operator/ceph/csi/config.go).
+func (c clusterCheck) radosNamespace() {
+	const path = "storage.radosNamespace"
+	switch s := c.Storage; {
+	case s.RadosNamespace == "":
+	case s.Role != StorageConsumer:
+		c.Found(path, "remove it, or write role: consumer", "%s is for a consumer, and the role is %s", s.RadosNamespace, s.Role)
+	case s.Vault != "":
+		c.Found(path, "remove it, or the vault", "%s is not for a consumer with storage.vault, whose users all consumers share", s.RadosNamespace)
+	case s.RadosNamespace == RookNamespace:
+		c.Found(path, "write another name, such as that of the cluster", "%s is what Rook calls the storage without a namespace", s.RadosNamespace)
+	}
+}
+
 // adviseStorageVault advises against reading the storage's vault with the token, and so from the namespaces, of the others.
 func (c *Cluster) adviseStorageVault(findings *Findings) {
 	one := c.Providers.OnePassword
@@ -328,6 +348,7 @@ func (c comparison) storage() {
 	case consumes && other.Role != StorageProvider:
 		c.Found(storageProviderPath, "write role: provider there, or name another stack",
 			"%s provides no storage: its storage.role is %s", c.other.Stack, other.Role)
+	case own.RadosNamespace+other.RadosNamespace != "":
 	case (consumes || provides) && own.Vault != other.Vault:
 		c.Found("storage.vault", "write the same in both", "%s is not that of %s, which is %s",
 			cmp.Or(own.Vault, "none"), c.other.Stack, cmp.Or(other.Vault, "none"))
@@ -391,6 +412,8 @@ var storageSettings = []Setting{
 			}
 			return "git"
 		}},
+	{"STORAGE_CLUSTER_ID", "storage.radosNamespace", "`clusterID` of the StorageClass: the ClientProfile with the consumer's RADOS namespace; " +
+		"only with one", func(c *Cluster) string { return c.Storage.RadosNamespace }},
 	{"STORAGE_VAULT", "storage.vault", "the vault; only with one", func(c *Cluster) string { return c.Storage.Vault }},
 }
 

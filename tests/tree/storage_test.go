@@ -233,3 +233,61 @@ func TestStorage_AConsumerReadsWhatItsProviderWrites(t *testing.T) {
 	assert.Equal(t, written, read)
 	assert.Contains(t, read, "infra-storage fsid")
 }
+
+// documented returns the manifests of a block of docs/gitops.md, which the tree's schemas accept.
+func documented(t *testing.T, of string) (objects []Object) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/gitops.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "<!-- manifests: "+of+" -->\n```yaml\n")
+	require.True(t, found, of)
+	block, _, _ := strings.Cut(rest, "```")
+	schemas, err := NewSchemas()
+	require.NoError(t, err)
+	for one := range strings.SplitSeq(block, "\n---\n") {
+		object := Object{Unstructured: &unstructured.Unstructured{}}
+		require.NoError(t, yaml.Unmarshal([]byte(one), &object.Object))
+		require.NoError(t, schemas.Validate(object), "%s %s", object.GetKind(), object.GetName())
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// The documented users are those of all consumers, but in a namespace, and removed with their manifest: this shuts the consumer out.
+func TestStorage_UsersOfAConsumerOfItsOwnReachItsNamespaceOnlyAndGoWithTheirManifest(t *testing.T) {
+	own, users := documented(t, "of a consumer of its own"), 0
+	for _, object := range own {
+		suffix, is := strings.CutPrefix(object.GetName(), "apps-")
+		if object.GetKind() != "CephClient" {
+			assert.Equal(t, "CephBlockPoolRadosNamespace apps block",
+				object.GetKind()+" "+object.GetName()+" "+object.Text("spec", "blockPoolName"))
+			assert.Equal(t, "disabled", object.GetAnnotations()["kustomize.toolkit.fluxcd.io/prune"], "it holds volumes")
+			continue
+		}
+		users++
+		require.True(t, is, object.GetName())
+		assert.Empty(t, object.GetAnnotations())
+		want, _, _ := unstructured.NestedMap(named(t, clusters(t)["infra"], "CephClient", "consumer-"+suffix).Object, "spec")
+		if osd, exists, _ := unstructured.NestedString(want, "caps", "osd"); exists {
+			require.NoError(t, unstructured.SetNestedField(want, osd+" namespace=apps", "caps", "osd"))
+		}
+		assert.Equal(t, want, object.Object["spec"], object.GetName())
+	}
+	assert.Equal(t, 3, users)
+}
+
+func TestStorage_TheClassOfAConsumerOfItsOwnUsesItsNamespace(t *testing.T) {
+	profile := documented(t, "of the connection of a consumer of its own")[0]
+	assert.Equal(t, profile.GetName(), profile.Text("spec", "rbd", "radosNamespace"))
+	for _, stack := range stacks(t) {
+		for namespace, id := range map[string]string{"": "rook-ceph", profile.GetName(): profile.GetName()} {
+			stack.Storage.RadosNamespace = namespace
+			layers, err := Build(checkout(t), stack.GitOps.Path, stack.Settings())
+			require.NoError(t, err)
+			class := named(t, layers, "StorageClass", "ceph-block")
+			assert.Equal(t, id, class.Text("parameters", "clusterID"))
+			assert.Equal(t, class.Text("parameters", "csi.storage.k8s.io/controller-publish-secret-name"),
+				profile.Text("spec", "rbd", "cephCsiSecrets", "controllerPublishSecret", "name"))
+		}
+	}
+}
