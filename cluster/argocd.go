@@ -47,6 +47,7 @@ type ArgoCD struct {
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
 	// contain no secrets. Dex and the notifications controller are off unless `dex.enabled` or `notifications.enabled` is set here.
 	Values ChartValues `json:"values" example:"{server: {ingress: {enabled: true}}}"`
+	Owned
 }
 
 // ByFlux reports whether the cluster is handed over to Flux.
@@ -68,7 +69,7 @@ func (c *Cluster) ArgoCDService() Service {
 	a := c.GitOps.ArgoCD
 	return Service{
 		Key: "gitops.argocd", Name: ArgoCDRelease, Namespace: ArgoCDNamespace, Chart: "argo-cd", Version: a.Version, Repository: a.Repository,
-		Values: c.argoCDValues(), UserValues: a.Values, Owner: OwnerPulumi,
+		Values: c.argoCDValues(), UserValues: a.Values, Owner: a.Owner,
 		Needed: []Needed{
 			{"crds.install", true, "leaves out the CRD of Applications, with which Slipway hands the cluster over"},
 			{"configs.cm.create", true, "leaves out Argo CD's configuration"},
@@ -131,6 +132,10 @@ func ArgoCDPluginKnows(part string) []string {
 // settingsFolder is where the plugin's container has the cluster settings.
 const settingsFolder = "/settings"
 
+// valuesFolder is where the container has what Slipway sets in the charts of the releases that Argo CD owns: a file for each release, with
+// the name of its Secret.
+const valuesFolder = "/values"
+
 // pluginScript is the variable of the plugin's container with the script. Argo CD quotes the whole command in each error, before what went
 // wrong, so the command is short.
 const pluginScript = "CLUSTER_SETTINGS_PLUGIN"
@@ -186,10 +191,13 @@ func (c *Cluster) argoCDValues() mapping {
 // because a container sees a changed ConfigMap a minute later.
 func (c *Cluster) repoServer() mapping {
 	mount := func(name, path string) mapping { return mapping{"name": name, "mountPath": path} }
-	const config, temporary = "cluster-settings-plugin", "cluster-settings-tmp"
+	const config, temporary, ownedValues = "cluster-settings-plugin", "cluster-settings-tmp", "slipway-values"
 	plugin := mount(config, "/home/argocd/cmp-server/config/plugin.yaml")
 	plugin["subPath"] = ArgoCDPlugin + ".yaml"
-	env := []any{mapping{"name": "SETTINGS_DIR", "value": settingsFolder}, mapping{"name": pluginScript, "value": substitution}}
+	env := []any{
+		mapping{"name": "SETTINGS_DIR", "value": settingsFolder}, mapping{"name": "VALUES_DIR", "value": valuesFolder},
+		mapping{"name": pluginScript, "value": substitution},
+	}
 	given, _ := c.GitOps.ArgoCD.Values.Tree()
 	proxy, _ := ValueAt(given, "repoServer.env").([]any) // or something else without which charts cannot be pulled
 	env = append(env, proxy...)
@@ -199,6 +207,7 @@ func (c *Cluster) repoServer() mapping {
 			{"name": config, "configMap": mapping{"name": "argocd-cmp-cm"}},
 			{"name": ClusterSettings, "configMap": mapping{"name": ClusterSettings}},
 			{"name": temporary, "emptyDir": mapping{}},
+			{"name": ownedValues, "projected": mapping{"sources": c.ownedByArgoCD()}},
 		},
 		"extraContainers": []mapping{{
 			"name": ArgoCDPlugin,
@@ -212,7 +221,7 @@ func (c *Cluster) repoServer() mapping {
 			},
 			"volumeMounts": []mapping{
 				mount("var-files", "/var/run/argocd"), mount("plugins", "/home/argocd/cmp-server/plugins"), plugin,
-				mount(ClusterSettings, settingsFolder), mount(temporary, "/tmp"),
+				mount(ClusterSettings, settingsFolder), mount(ownedValues, valuesFolder), mount(temporary, "/tmp"),
 			},
 		}},
 	}
@@ -220,6 +229,19 @@ func (c *Cluster) repoServer() mapping {
 		values["replicas"] = 2
 	}
 	return values
+}
+
+// ownedByArgoCD returns the sources of the volume with the values of the releases that Argo CD owns. It names every release, so that the
+// repo-server does not restart when one of them changes its owner; Argo CD could not render its own release otherwise.
+func (c *Cluster) ownedByArgoCD() (sources []mapping) {
+	releases := append(c.allServices(), c.Cilium.Service(), Service{Name: ArgoCDRelease})
+	for _, release := range append(releases, c.Providers.Services()...) {
+		secret := ValuesSecret(release.Name)
+		sources = append(sources, mapping{"secret": mapping{
+			"name": secret, "optional": true, "items": []mapping{{"key": ValuesKey, "path": secret}},
+		}})
+	}
+	return sources
 }
 
 // ArgoCDChecksum is the setting that changes with all others. A source of an Application has it in the variables of its plugin, so that
@@ -244,6 +266,7 @@ func sourceHost(repository string) string {
 // checkArgoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
 func (c *Cluster) checkArgoCD(findings *Findings) {
 	g := c.GitOps
+	c.checkOwners(findings)
 	given, _ := g.ArgoCD.Values.Tree()
 	if ValueAt(given, "namespaceOverride") != nil {
 		findings.Found("gitops.argocd.values.namespaceOverride", "remove it", elsewhere)
@@ -263,11 +286,6 @@ func (c *Cluster) checkArgoCD(findings *Findings) {
 	findings.refuse("remove it", forFlux,
 		oneKey{"gitops.operator", !same(g.Operator, plain.Operator)}, oneKey{"gitops.flux", !same(g.Flux, plain.Flux)})
 	findings.unset(forFlux, NamedSecret{"fluxRegistryConfig", c.FluxRegistryConfig}, NamedSecret{"sopsAgeKey", c.SOPSAgeKey})
-	for _, release := range c.Releases() {
-		if release.Owner == OwnerFlux {
-			findings.Found(release.Key+".owner", "remove it", "flux %s", forFlux)
-		}
-	}
 	if c.Storage.Vault != "" {
 		findings.Found("storage.vault", "remove it", "is filled by layers of Flux, and gitops.engine is argocd")
 	}
@@ -287,6 +305,23 @@ func (c *Cluster) checkArgoCD(findings *Findings) {
 	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, firstPart(g.URL)) {
 		findings.Found("gitops.githubApp.owner", "write installationId in its place",
 			"%s is not the account in gitops.url, with which Argo CD looks for the installation", app.Owner)
+	}
+}
+
+// checkOwners checks that no component belongs to the other engine.
+func (c *Cluster) checkOwners(findings *Findings) {
+	if !c.GitOps.Enabled {
+		return
+	}
+	own := OwnerFlux
+	if c.GitOps.Engine == EngineArgoCD {
+		own = OwnerArgoCD
+	}
+	for _, release := range c.Releases() {
+		if release.Owner.IsEngine() && release.Owner != own {
+			findings.Found(release.Key+".owner", "write "+string(own), "%s is not the engine of the cluster, which gitops.engine says is %s",
+				release.Owner, c.GitOps.Engine)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,12 @@ import (
 
 // rendered runs the plugin's script in a folder with manifests, as its container does.
 func rendered(t *testing.T, settings, manifests map[string]string) (string, error) {
+	t.Helper()
+	return renderedWith(t, settings, nil, manifests)
+}
+
+// renderedWith runs it with Secrets of Slipway's values, too.
+func renderedWith(t *testing.T, settings, secrets, manifests map[string]string) (string, error) {
 	t.Helper()
 	at := t.TempDir()
 	write := func(folder string, files map[string]string) string {
@@ -34,7 +42,7 @@ if [ "$1" = build ]; then cat *.yaml *.yml Kustomization 2>/dev/null || true; fi
 `, "helm": `#!/bin/sh
 for last; do :; done
 if [ "$1" = pull ]; then mkdir -p "$last/shop"; fi
-if [ "$1" = template ]; then cat "$7"; fi
+if [ "$1" = template ]; then cat "$7"; if [ "$8" = --values ]; then echo "---"; echo "args: $2 $5"; cat "$9"; fi; fi
 `})
 	for _, name := range []string{"kustomize", "helm"} {
 		require.NoError(t, os.Chmod(filepath.Join(programs, name), 0o700)) //nolint:gosec // a program
@@ -42,7 +50,7 @@ if [ "$1" = template ]; then cat "$7"; fi
 	run := exec.Command("bash", "-c", `eval "$`+pluginScript+`"`)
 	run.Dir = write("manifests", manifests)
 	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution, "TMPDIR="+write("tmp", nil),
-		"PATH="+programs+":"+os.Getenv("PATH"))
+		"VALUES_DIR="+write("secrets", secrets), "PATH="+programs+":"+os.Getenv("PATH"))
 	require.NoError(t, os.MkdirAll(filepath.Join(at, "tmp"), 0o700))
 	var out, problems bytes.Buffer
 	run.Stdout, run.Stderr = &out, &problems
@@ -152,6 +160,66 @@ func TestArgoCDPlugin_NamesWhatItCannotRender(t *testing.T) {
 		require.Contains(t, chartsOfShop+shopRelease, one.was)
 		_, err := rendered(t, nil, map[string]string{"kustomization.yaml": strings.Replace(chartsOfShop+shopRelease, one.was, one.is, 1)})
 		assert.ErrorContains(t, err, one.want)
+	}
+}
+
+const (
+	valuesFrom = "  valuesFrom:\n  - kind: Secret\n    name: shop-values\n"
+	stays      = "metadata:\n  annotations:\n    kustomize.toolkit.fluxcd.io/prune: disabled\n"
+)
+
+// ownedRelease is a release that Argo CD owns.
+var ownedRelease = chartsOfShop + strings.Replace(shopRelease, "metadata:\n", stays, 1) + valuesFrom
+
+func TestArgoCDPlugin_RendersWhatArgoCDOwnsWithSlipwaysValues(t *testing.T) {
+	const own = "kind: A\nmetadata:\n  name: a\n"
+	manifests := ownedRelease + "  targetNamespace: there\n  releaseName: store\n  storageNamespace: x\n  values:\n    b: ${A}\n"
+	got, err := renderedWith(t, map[string]string{"A": "1"}, map[string]string{"shop-values": own},
+		map[string]string{"kustomization.yaml": manifests})
+	require.NoError(t, err)
+	assert.Contains(t, got, "args: store there\nb: 1\n", "the user's values come last")
+	assert.Contains(t, got, "---\nkind: A\nmetadata:\n  namespace: there\n  name: a\n  annotations:\n"+
+		"    meta.helm.sh/release-namespace: \"there\"\n    meta.helm.sh/release-name: \"store\"\n"+
+		"    argocd.argoproj.io/compare-options: IgnoreExtraneous\n    argocd.argoproj.io/sync-options: Prune=false,Delete=false\n"+
+		"  labels:\n    app.kubernetes.io/managed-by: Helm\n", "Helm could take it back, and nothing removes it")
+	sum := sha256.Sum256([]byte(own))
+	assert.Contains(t, got, "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "+ValuesSecret("shop")+"\n  namespace: "+ArgoCDNamespace+
+		"\ndata:\n  checksum: "+hex.EncodeToString(sum[:])+"\n", "the record")
+	assert.NotContains(t, strings.SplitN(got, "kind: ConfigMap", 2)[1], "sync-options", "the record goes with the release")
+}
+
+func TestArgoCDPlugin_LeavesAloneWhatIsSuspended(t *testing.T) {
+	files := func(manifests string) map[string]string { return map[string]string{"kustomization.yaml": manifests} }
+	got, err := renderedWith(t, nil, nil, files(ownedRelease+"  suspend: true\n"))
+	require.NoError(t, err)
+	assert.Empty(t, got, "not even Slipway's values are needed")
+	_, err = rendered(t, nil, files(chartsOfShop+shopRelease+"  suspend: true\n"))
+	assert.ErrorContains(t, err, "HelmRelease shop/shop: spec.suspend would remove its objects; remove it, or add the annotation")
+}
+
+func TestArgoCDPlugin_WaitsForSlipwaysValues(t *testing.T) {
+	_, err := rendered(t, nil, map[string]string{"kustomization.yaml": ownedRelease})
+	assert.ErrorContains(t, err, "HelmRelease shop/shop: the Secret argocd/shop-values is not there; pulumi up writes it")
+}
+
+// Argo CD would run such hooks when the Application is removed, which happens after the release was handed back.
+func TestArgoCDPlugin_RunsNothingThatHelmRunsWhenItUninstalls(t *testing.T) {
+	for hook, there := range map[string]bool{"post-delete": false, "pre-delete,post-delete": false, "post-install,post-delete": true} {
+		own := "kind: A\nmetadata:\n  annotations:\n    helm.sh/hook: " + hook + "\n"
+		got, err := renderedWith(t, nil, map[string]string{"shop-values": own}, map[string]string{"kustomization.yaml": ownedRelease})
+		require.NoError(t, err)
+		assert.Equal(t, there, strings.Contains(got, "helm.sh/hook"), hook)
+		assert.NotContains(t, got, "meta.helm.sh", "Helm does not own its hooks")
+	}
+}
+
+func TestArgoCD_MountsSlipwaysValuesOfEveryRelease(t *testing.T) {
+	c := argoCD(nil)
+	volumes, _ := ValueAt(valuesOf(t, c), "repoServer.volumes").([]any)
+	text := asJSON(volumes)
+	for _, release := range c.Releases() {
+		assert.Contains(t, text, `{"secret":{"items":[{"key":"values.yaml","path":"`+release.Name+`-values"}],"name":"`+release.Name+
+			`-values","optional":true}}`, "a changed owner does not restart the repo-server")
 	}
 }
 

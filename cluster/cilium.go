@@ -174,7 +174,7 @@ func (c Cilium) check(crds CRDs, pools []NodePool, findings *Findings) {
 		findings.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false",
 			"true leaves out what cilium.gatewayAPI needs before Cilium starts")
 	}
-	if c.Owner == OwnerFlux && c.Inline() {
+	if c.Owner.IsEngine() && c.Inline() {
 		findings.Found("cilium.owner", "remove it, or switch to cilium.mode: helm first",
 			"%s needs a Helm release, and in mode inline Cilium is part of the machine configuration", c.Owner)
 	}

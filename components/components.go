@@ -20,8 +20,8 @@ type Lifetime = component.Lifetime
 // InCluster holds the arguments of every component that creates objects in the cluster.
 type InCluster = component.InCluster
 
-// FluxValues is where Flux reads the values that Slipway sets in the charts of the releases that Flux owns.
-type FluxValues = component.FluxValues
+// OwnedValues is where the engine reads the values that Slipway sets in the charts of the releases that the engine owns.
+type OwnedValues = component.OwnedValues
 
 // Steps holds the arguments of every component that runs slipway-probe.
 type Steps = component.Steps

@@ -3,6 +3,7 @@ package stacks
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/argocd"
 	"github.com/slipway-platform/slipway/components/secrets"
@@ -28,7 +29,7 @@ func (a *argoCD) prepare(args *secrets.SecretsFoundationArgs) {
 
 func (a *argoCD) handOver() (*components.GitOpsHandover, error) {
 	args := &argocd.GitOpsHandoverArgs{
-		GitOps: a.GitOps, Release: a.ArgoCDService(), Settings: a.Settings(), Before: a.before,
+		GitOps: a.GitOps, Release: a.ArgoCDService(), Git: a.InGit(cluster.ArgoCDRelease), Settings: a.Settings(), Before: a.before,
 		InCluster: a.objectsAfter(a.gate, a.core, a.foundation), Steps: a.steps(), VMs: a.talos.VMs(),
 		Access: a.talos.Fingerprint(a.AccessToSource()...),
 	}

@@ -31,21 +31,21 @@ type chain struct {
 	providers *components.Providers
 	engine    engine // hands over; nil if the stack does not
 
-	mode       pulumi.Resource // stores the mode that Cilium was installed in
-	talos      *talos.TalosCluster
-	machines   *readiness.ReadinessGate // waits until the API answers and the nodes have registered
-	kubernetes pulumi.Resource          // stands for the Kubernetes cluster, with all objects in it
-	crds       *core.CRDs               // nil if the stack installs none
-	namespace  *v1.Namespace            // the engine's
-	fluxValues *components.FluxValues   // of the releases that Flux owns; nil if the stack does not hand over
-	network    *cilium.CiliumCore
-	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
-	core       *core.CoreServices
-	foundation *secrets.SecretsFoundation
-	handover   *components.GitOpsHandover // nil if the stack does not hand over
-	storage    *readiness.LaterGate       // waits until pods get volumes; nil without declared classes and drivers
-	mesh       *readiness.LaterGate       // waits until the cluster is connected with its peers; nil without peers
-	checks     *readiness.LaterGate       // waits until the declared checks hold; nil without checks
+	mode        pulumi.Resource // stores the mode that Cilium was installed in
+	talos       *talos.TalosCluster
+	machines    *readiness.ReadinessGate // waits until the API answers and the nodes have registered
+	kubernetes  pulumi.Resource          // stands for the Kubernetes cluster, with all objects in it
+	crds        *core.CRDs               // nil if the stack installs none
+	namespace   *v1.Namespace            // the engine's
+	ownedValues *components.OwnedValues  // of the releases that the engine owns; nil if the stack does not hand over
+	network     *cilium.CiliumCore
+	gate        *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
+	core        *core.CoreServices
+	foundation  *secrets.SecretsFoundation
+	handover    *components.GitOpsHandover // nil if the stack does not hand over
+	storage     *readiness.LaterGate       // waits until pods get volumes; nil without declared classes and drivers
+	mesh        *readiness.LaterGate       // waits until the cluster is connected with its peers; nil without peers
+	checks      *readiness.LaterGate       // waits until the declared checks hold; nil without checks
 }
 
 // deploy registers all components in order, and the outputs. beside are the stacks with a file in the checkout.
@@ -166,13 +166,16 @@ func (c *chain) makeNamespace() (err error) {
 	in := c.objectsAfter(c.machines, c.crds)
 	if c.GitOps.Engine == cluster.EngineArgoCD {
 		c.namespace, err = argocd.NewNamespace(c.ctx, steps.Secrets+"-argocd-namespace", c.Identity.Name, in, before)
+		if c.engine != nil {
+			c.ownedValues = argocd.OwnedValues(steps.GitOps, c.namespace, before)
+		}
 		return err
 	}
 	if c.namespace, err = secrets.NewNamespace(c.ctx, steps.Secrets, in, before); err != nil {
 		return err
 	}
 	if c.engine != nil {
-		c.fluxValues = gitops.FluxValues(c.ctx, steps.GitOps, c.namespace, before)
+		c.ownedValues = gitops.OwnedValues(c.ctx, steps.GitOps, c.namespace, before)
 	}
 	return nil
 }
@@ -306,7 +309,7 @@ func (c *chain) after(others ...awaited) components.Lifetime {
 
 // objectsAfter returns the arguments of a component whose objects wait for the leaves of others.
 func (c *chain) objectsAfter(others ...awaited) components.InCluster {
-	return components.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.Kubernetes, FluxValues: c.fluxValues}
+	return components.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.Kubernetes, OwnedValues: c.ownedValues}
 }
 
 // steps returns the arguments of a component that runs slipway-probe.

@@ -7,6 +7,10 @@
 # In the place of a HelmRelease are the objects of its chart, as helm-controller would make them: with its values, and changed by its
 # postRenderers. What it depends on in this folder comes in an earlier sync wave. What Helm would not remove, Argo CD does not. A chart is
 # pulled once per version.
+#
+# A release that Argo CD owns, with owner: argocd in the stack file, has what Slipway sets in the file of $VALUES_DIR that its valuesFrom
+# names. Its objects have what Helm knows its own objects by, so that Pulumi can take them back. A ConfigMap tells that Argo CD owns the
+# release, and with which of these values it was applied. While the release is suspended, there is nothing of it.
 set -euo pipefail
 
 if ! [ -e kustomization.yaml ] && ! [ -e kustomization.yml ] && ! [ -e Kustomization ]; then
@@ -43,15 +47,16 @@ sub metadata {
   return $document =~ /^(metadata:\n(?: .*\n|\n)*)/m ? $1 : "";
 }
 
-# annotate writes an annotation: what a function makes of the value that is there, which may be undefined.
+# annotate writes an annotation: what a function makes of the value that is there, which may be undefined. The part may be labels, too.
 sub annotate {
-  my ($document, $key, $value) = @_;
+  my ($document, $key, $value, $part) = @_;
+  $part //= "annotations";
   my $before = metadata($document);
   my ($there) = $before =~ /^    \Q$key\E: (.*)\n/m;
   my $new = "    $key: " . $value->(defined $there ? $there =~ s/^(["\x27])(.*)\1$/$2/r : undef) . "\n";
   my $after = $before;
-  $after .= "  annotations:\n" unless $after =~ /^  annotations:\n/m;
-  $after =~ s/^    \Q$key\E: .*\n/$new/m or $after =~ s/^  annotations:\n/  annotations:\n$new/m;
+  $after .= "  $part:\n" unless $after =~ /^  $part:\n/m;
+  $after =~ s/^    \Q$key\E: .*\n/$new/m or $after =~ s/^  $part:\n/  $part:\n$new/m;
   return $document =~ s/\Q$before\E/$after/r;
 }
 
@@ -129,10 +134,12 @@ $ENV{"HELM_$_\_HOME"} = "$temporary/helm/$_" for qw(CACHE CONFIG DATA);
 # known are the keys of a HelmRelease and its HelmRepository, by their place, that are read here, or that only say how Flux proceeds. The
 # check of the tree reads them in this file.
 my %known = (
-  spec => [qw(chart dependsOn driftDetection install interval maxHistory postRenderers releaseName rollback timeout uninstall upgrade values)],
+  spec => [qw(chart dependsOn driftDetection install interval maxHistory postRenderers releaseName rollback storageNamespace suspend
+    targetNamespace timeout uninstall upgrade values)],
   driftDetection => [qw(mode)],
-  install => [qw(crds disableTakeOwnership disableWait disableWaitForJobs remediation replace strategy timeout)],
-  upgrade => [qw(cleanupOnFail crds disableTakeOwnership disableWait disableWaitForJobs force remediation strategy timeout)],
+  install => [qw(crds disableTakeOwnership disableWait disableWaitForJobs remediation replace serverSideApply strategy timeout)],
+  upgrade => [qw(cleanupOnFail crds disableTakeOwnership disableWait disableWaitForJobs force remediation serverSideApply strategy
+    timeout)],
   chart => [qw(chart interval reconcileStrategy sourceRef version)],
   repository => [qw(interval timeout type url)],
 );
@@ -163,6 +170,34 @@ sub chart {
   return "$folder/$name";
 }
 
+# owned returns the file with what Slipway sets in the chart of a release that Argo CD owns; undef for another release.
+sub owned {
+  my ($what, $name, $spec) = @_;
+  my @sources = items(under($spec, "valuesFrom"));
+  return undef unless @sources == 1 && join(" ", map { text($sources[0], $_) // "" } qw(kind name)) eq "Secret $name-values";
+  my $file = ($ENV{VALUES_DIR} // "") . "/$name-values";
+  -e $file or die "$what: the Secret argocd/$name-values is not there; pulumi up writes it for a component with owner: argocd, "
+    . "and two minutes later it is seen here\n";
+  return $file;
+}
+
+# of_helm is an object of a release with what Helm knows its own objects by.
+sub of_helm {
+  my ($object, $name, $namespace) = @_;
+  $object = annotate($object, "meta.helm.sh/release-name", sub { "\"$name\"" });
+  $object = annotate($object, "meta.helm.sh/release-namespace", sub { "\"$namespace\"" });
+  return annotate($object, "app.kubernetes.io/managed-by", sub { "Helm" }, "labels");
+}
+
+# suspended tells whether Flux would leave a release alone. Argo CD does so only with objects that it does not remove.
+sub suspended {
+  my ($key) = @_;
+  return 0 unless (text($releases{$key}, "spec", "suspend") // "") eq "true";
+  marked($releases{$key}) or die "HelmRelease $key: spec.suspend would remove its objects; remove it, or add the annotation "
+    . "kustomize.toolkit.fluxcd.io/prune: disabled before\n";
+  return 1;
+}
+
 # wave is the number of releases that come before, one after the other.
 sub wave {
   my ($key, @after) = @_;
@@ -181,32 +216,45 @@ sub wave {
 sub released {
   my ($key) = @_;
   my ($what, $spec) = ("HelmRelease $key", under($releases{$key}, "spec"));
-  my ($namespace, $name) = map { word("$what: metadata", $_) } split(m{/}, $key);
-  only("$what: spec", $spec, @{$known{spec}});
+  my ($home, $name) = map { word("$what: metadata", $_) } split(m{/}, $key);
+  my $own = owned($what, $name, $spec);
+  only("$what: spec", $spec, @{$known{spec}}, defined $own ? "valuesFrom" : ());
   only("$what: spec.$_", under($spec, $_), @{$known{$_}}) for qw(driftDetection install upgrade);
-  my ($wave, $folder) = (wave($key), ".release-$namespace-$name");
+  my $target = text($spec, "targetNamespace");
+  my $namespace = word("$what: spec.targetNamespace", $target // $home);
+  my $release = word("$what: spec.releaseName", text($spec, "releaseName") // (defined $target ? "$target-$name" : $name));
+  my ($wave, $folder) = (wave($key), ".release-$home-$name");
   mkdir $folder;
   save("$folder/values.yaml", under($spec, "values") // "{}\n");
-  my @options = ("--namespace", $namespace, "--values", "$folder/values.yaml", "--skip-tests");
+  my @options = ("--namespace", $namespace, (map { ("--values", $_) } grep { defined } $own, "$folder/values.yaml"), "--skip-tests");
   push @options, "--include-crds" unless (text($spec, "install", "crds") // "") eq "Skip";
   push @options, "--kube-version", $ENV{KUBE_VERSION} if $ENV{KUBE_VERSION};
   push @options, "--api-versions", $ENV{KUBE_API_VERSIONS} if $ENV{KUBE_API_VERSIONS};
-  my $chart = chart($what, under($spec, "chart", "spec"), $namespace);
-  my $objects = run("helm", "template", word("$what: spec.releaseName", text($spec, "releaseName") // $name), $chart, @options);
+  my $chart = chart($what, under($spec, "chart", "spec"), $home);
+  my $objects = run("helm", "template", $release, $chart, @options);
   for my $changes ("", map { under($_, "kustomize") } items(under($spec, "postRenderers"))) {
     save("$folder/objects.yaml", $objects);
     save("$folder/kustomization.yaml", "resources: [objects.yaml]\n$changes");
     $objects = run("kustomize", "build", $folder);
   }
   my @objects = split(/^---\n/m, $objects);
+  # Argo CD would run what Helm runs when it uninstalls the release, and whoever hands the release back uninstalls nothing.
+  my $delete = qr/^(?:(?:pre|post)-delete,?\s*)+$/;
+  @objects = grep { (text($_, "metadata", "annotations", "helm.sh/hook") // "") !~ $delete } @objects if defined $own;
   for my $object (@objects) {
     $object =~ s/^metadata:\n/metadata:\n  namespace: $namespace\n/m unless defined text($object, "metadata", "namespace");
     my $annotations = under($object, "metadata", "annotations");
     # What Helm leaves: Argo CD would remove it when it is not in the repository any more.
     my $stays = text($object, "kind") eq "CustomResourceDefinition" || (text($annotations, "helm.sh/resource-policy") // "") eq "keep";
     $object = kept($object) if $stays || marked($releases{$key});
-    next if !$wave || defined text($annotations, "helm.sh/hook"); # whose weight is its wave
+    next if defined text($annotations, "helm.sh/hook"); # whose weight is its wave
+    $object = of_helm($object, $release, $namespace) if defined $own;
+    next unless $wave;
     $object = annotate($object, "argocd.argoproj.io/sync-wave", sub { "\"" . ($wave + ($_[0] // 0)) . "\"" });
+  }
+  if (defined $own) {
+    my ($sum) = run("sha256sum", $own) =~ /^([0-9a-f]+)/;
+    push @objects, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: $name-values\n  namespace: argocd\ndata:\n  checksum: $sum\n";
   }
   return @objects;
 }
@@ -228,5 +276,5 @@ for my $document (split(/^(?=---)/m, <STDIN>)) {
     print $document;
   }
 }
-print map { "---\n$_" } map { released($_) } sort keys %releases;
+print map { "---\n$_" } map { released($_) } grep { !suspended($_) } sort keys %releases;
 ' "$SETTINGS_DIR"

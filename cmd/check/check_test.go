@@ -451,3 +451,24 @@ func TestHandOver_WritesAFileThatIsAccepted(t *testing.T) {
 	assert.Equal(t, invalid, code)
 	assert.Contains(t, problems, `"certmanager" is no component of this stack with a Helm release; write one of cilium, coredns`)
 }
+
+func TestHandOver_WritesTheApplicationForArgoCDOnce(t *testing.T) {
+	file := fixtures.Write(t, "argocd", "home")
+	code, out, problems := handedOver(t, filepath.Dir(file), "home", "cert-manager")
+	require.Equal(t, valid, code, problems)
+	application := filepath.Join("kubernetes", "clusters", "home", "platform.yaml")
+	assert.Contains(t, out, application+": is the Application; name it in the resources of the kustomization beside it\n")
+	assert.Contains(t, out, "write owner: argocd below certManager")
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), application))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "path: kubernetes/clusters/home/platform\n")
+	file = fixtures.Write(t, "argocd", "home")
+	own := filepath.Join(filepath.Dir(file), application)
+	require.NoError(t, os.MkdirAll(filepath.Dir(own), 0o700))
+	require.NoError(t, os.WriteFile(own, []byte("# own\n"), 0o600))
+	code, _, problems = handedOver(t, filepath.Dir(file), "home", "cert-manager", "argocd")
+	require.Equal(t, valid, code, problems)
+	text, err = os.ReadFile(own)
+	require.NoError(t, err)
+	assert.Equal(t, "# own\n", string(text), "it stays as it is")
+}

@@ -20,8 +20,9 @@ import (
 // HandOver returns the command that hands components over.
 func HandOver(name string) *cobra.Command {
 	return &cobra.Command{
-		Use: name + " STACK|FILE COMPONENT...", Short: "Write the file with which Flux takes over a component",
-		Long: "Writes the file with which Flux takes over a component, for each COMPONENT, from the stack file that declares it to Pulumi.",
+		Use: name + " STACK|FILE COMPONENT...", Short: "Write the file with which Flux or Argo CD takes over a component",
+		Long: "Writes the file with which Flux or Argo CD takes over a component, for each COMPONENT, from the stack file that declares it " +
+			"to Pulumi.",
 		Args: cobra.MinimumNArgs(2),
 		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -35,8 +36,9 @@ func HandOver(name string) *cobra.Command {
 	}
 }
 
-// handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi.
-// The stack file may name Flux as the owner already. It changes nothing else, and no file that exists.
+// handOver writes the file with which the engine takes over a component, for each component, from the stack file that declares it to
+// Pulumi, and for Argo CD the Application for these files. The stack file may name the engine as the owner already. It changes nothing
+// else, and no file that exists.
 func handOver(stack string, components []string, out, problems io.Writer) int {
 	stackPath, err := find(stack)
 	if err != nil {
@@ -57,8 +59,18 @@ func handOver(stack string, components []string, out, problems io.Writer) int {
 		_, _ = fmt.Fprintf(out, "%s: written\n", path)
 		sections = append(sections, release.Key)
 	}
-	_, _ = fmt.Fprintf(out, "Next, in %s: write owner: flux below %s, and remove version, values, and chart or repository there.\n",
-		stackPath, strings.Join(sections, " and "))
+	owner := cluster.OwnerFlux
+	if file.stack.GitOps.ByArgoCD() {
+		owner = cluster.OwnerArgoCD
+		path, err := writeApplication(filepath.Dir(stackPath), file.stack.GitOps)
+		if err != nil {
+			_, _ = fmt.Fprintf(problems, "%s: %v\n", stackPath, err)
+			return invalid
+		}
+		_, _ = fmt.Fprintf(out, "%s: is the Application; name it in the resources of the kustomization beside it\n", path)
+	}
+	_, _ = fmt.Fprintf(out, "Next, in %s: write owner: %s below %s, and remove version, values, and chart or repository there.\n",
+		stackPath, owner, strings.Join(sections, " and "))
 	_, _ = fmt.Fprintln(out, "Then commit the files, look at pulumi preview, run pulumi up, and push.")
 	return valid
 }
@@ -81,16 +93,32 @@ func writeFile(checkout string, stack *cluster.Cluster, component string) (strin
 		return "", release, err
 	}
 	path := filepath.Join(checkout, filepath.FromSlash(fluxrelease.File(stack.GitOps, release.Name)))
+	err = writeNew(path, text)
+	if errors.Is(err, os.ErrExist) {
+		err = fmt.Errorf("%s exists already; change it there, or remove it first", path)
+	}
+	return path, release, err
+}
+
+// writeApplication writes the Application for the files of components into the checkout, unless it is there, and returns its path.
+func writeApplication(checkout string, git cluster.GitOps) (string, error) {
+	path := filepath.Join(checkout, filepath.FromSlash(git.Path), "platform.yaml")
+	err := writeNew(path, fluxrelease.Application(git))
+	if errors.Is(err, os.ErrExist) {
+		err = nil
+	}
+	return path, err
+}
+
+// writeNew writes a file that does not exist yet, with its folder.
+func writeNew(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a folder of the repository
-		return "", release, err
+		return err
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // likewise
-	if errors.Is(err, os.ErrExist) {
-		return "", release, fmt.Errorf("%s exists already; change it there, or remove it first", path)
-	}
 	if err != nil {
-		return "", release, err
+		return err
 	}
 	_, err = file.WriteString(text)
-	return path, release, errors.Join(err, file.Close())
+	return errors.Join(err, file.Close())
 }

@@ -35,6 +35,7 @@ type GitOpsHandoverArgs struct {
 
 	GitOps   cluster.GitOps  // what Argo CD syncs from; required
 	Release  cluster.Service // Argo CD's, of Cluster.ArgoCDService; required
+	Git      *cluster.Git    // what the repository declares of this release; nil means nothing
 	Settings Settings        // values that the GitOps tree can substitute; required
 
 	Before pulumi.ResourceOption // of RefuseForeign, for the first object; optional
@@ -110,7 +111,8 @@ func (a *GitOpsHandoverArgs) install(ctx *pulumi.Context, name string, h pulumi.
 	}
 	// The repo-server's pods mount the settings.
 	release, err := helm.NewRelease(ctx, name+"-release", &helm.ReleaseArgs{
-		Service: a.Release, Values: all, Own: own, Kubeconfig: a.Kubeconfig, Renderer: a.KubernetesProvider,
+		Service: a.Release, Values: all, Own: own, Kubeconfig: a.Kubeconfig, OwnedValues: a.OwnedValues, Git: a.Git,
+		Renderer: a.KubernetesProvider,
 	}, a.Child(h, pulumi.DependsOn([]pulumi.Resource{values})))
 	if err != nil {
 		return nil, err
@@ -136,7 +138,7 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	if a.GitOps.ArgoCD.HighAvailability {
 		triggers = append(triggers, pulumi.String("highly available"))
 	}
-	if values := a.Release.UserValues.String(); values != "" {
+	if values := a.Release.UserValues.String(); values != "" && !a.Release.Owner.IsEngine() {
 		triggers = append(triggers, pulumi.String("argo-cd's values "+values))
 	}
 	if a.Access != nil {

@@ -114,7 +114,7 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 		return err
 	}
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
-		Service: c.values.Cilium.Service(), Values: values, Own: own, Kubeconfig: args.Kubeconfig, FluxValues: args.FluxValues,
+		Service: c.values.Cilium.Service(), Values: values, Own: own, Kubeconfig: args.Kubeconfig, OwnedValues: args.OwnedValues,
 		Git: args.Cluster.InGit(chart.ReleaseName), Renderer: args.KubernetesProvider,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
 		// uninstallation would remove the network of a running cluster. With the cluster, the release is deleted anyway.

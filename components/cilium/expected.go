@@ -50,7 +50,7 @@ func (c *CiliumCore) Verifies() map[string]pulumi.Input {
 // checksumOf returns a part of the checksum of Cilium's values without certificates.
 func checksumOf(values chart.Values) (string, error) {
 	render := values.Tree
-	if values.Cilium.Owner == cluster.OwnerFlux { // Flux rolls out the user's values, at any time
+	if values.Cilium.Owner.IsEngine() { // the engine rolls out the user's values, at any time
 		render = values.Own
 	}
 	rendered, err := render(values.Documents(chart.NoDocument))

@@ -97,7 +97,7 @@ func (a *GitOpsHandoverArgs) install(ctx *pulumi.Context, name string, h pulumi.
 		return nil, err
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
-		Service: service, Values: all, Own: own, Kubeconfig: a.Kubeconfig, FluxValues: a.FluxValues, Git: a.OperatorGit,
+		Service: service, Values: all, Own: own, Kubeconfig: a.Kubeconfig, OwnedValues: a.OwnedValues, Git: a.OperatorGit,
 		Renderer: a.KubernetesProvider,
 	}, after)
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	if a.Secrets.Decryption != "" {
 		triggers = append(triggers, pulumi.String("decryption with "+a.Secrets.Decryption))
 	}
-	if values := a.GitOps.Operator.Values.String(); values != "" && a.GitOps.Operator.Owner != cluster.OwnerFlux {
+	if values := a.GitOps.Operator.Values.String(); values != "" && !a.GitOps.Operator.Owner.IsEngine() {
 		triggers = append(triggers, pulumi.String("flux-operator's values "+values))
 	}
 	for _, secret := range []pulumi.StringInput{a.Access, a.Decryption} {

@@ -61,7 +61,7 @@ func (o *OnePassword) validate() error {
 
 // provide creates the credentials, installs the Connect server and then the operator, creates the store, and waits until an item was read.
 func (o *OnePassword) provide(ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs) error {
-	stays := cluster.OwnerFlux == o.Settings.Connect.Service().Owner || cluster.OwnerFlux == o.Settings.Operator.Service().Owner
+	stays := o.Settings.Connect.Owner.IsEngine() || o.Settings.Operator.Owner.IsEngine()
 	namespace, err := v1.NewNamespace(ctx, name+"-external-secrets-namespace", &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(cluster.ExternalSecretsNamespace)},
 	}, args.Child(s, pulumi.RetainOnDelete(stays)))

@@ -7,7 +7,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
@@ -36,7 +35,7 @@ func (r *registrar) upgrade(
 		Releases: versions.Releases{
 			Talos: r.Talos.Version, Kubernetes: r.Kubernetes.Version,
 			Cilium: versions.Cilium{
-				Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux, OwnGatewayAPI: !r.CRDs.StandardGatewayAPI(),
+				Version: r.Cilium.Version, Flux: r.Cilium.Owner.IsEngine(), OwnGatewayAPI: !r.CRDs.StandardGatewayAPI(),
 			},
 		},
 		Snapshots: snapshot.PlaceOf(r.Cluster),

@@ -42,8 +42,8 @@ func (r *StackReport) dangers(before, after *Stack) []string {
 	}
 	var refused []string
 	for _, why := range r.refusals(before, after) {
-		if strings.HasPrefix(why, "cilium.") && after.Owners[cilium] == ownerFlux {
-			why += ". Flux, which owns it, does not refuse it"
+		if strings.HasPrefix(why, "cilium.") && engineOf(after.Owners[cilium]) != "" {
+			why += ". " + engineOf(after.Owners[cilium]) + ", which owns it, does not refuse it"
 		}
 		refused = append(refused, "if the cluster runs what the base declares, `up` refuses this change: "+why+".")
 	}

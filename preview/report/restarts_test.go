@@ -210,7 +210,7 @@ func TestRestarts_EndWhereUpRefusesTheVersions(t *testing.T) {
 }
 
 func TestDangers_SayThatFluxInstallsWhatUpRefuses(t *testing.T) {
-	owned := func(s *Stack) { s.Owners["cilium"] = ownerFlux }
+	owned := func(s *Stack) { s.Owners["cilium"] = "flux" }
 	stack := Compare(side(owned), side(owned, func(s *Stack) {
 		s.Keys["cilium.version"], s.Charts[0].Version = "1.20.0", "1.20.0"
 	})).Stacks[0]
@@ -233,8 +233,12 @@ func TestRestarts_OfAChartAreThoseOfItsOwner(t *testing.T) {
 		says         string
 		agents       bool // restart
 	}{
-		"Pulumi's": {owner("pulumi"), and("2", owner("pulumi")), "Helm upgrades `cilium`.", true},
-		"Flux's":   {owner("flux"), and("2", owner("flux")), "Flux upgrades `cilium`, which it owns", true},
+		"Pulumi's":  {owner("pulumi"), and("2", owner("pulumi")), "Helm upgrades `cilium`.", true},
+		"Flux's":    {owner("flux"), and("2", owner("flux")), "Flux upgrades `cilium`, which it owns", true},
+		"Argo CD's": {owner("argocd"), and("2", owner("argocd")), "Argo CD upgrades `cilium`, which it owns", true},
+		"handed back by Argo CD": {
+			owner("argocd"), owner("pulumi"), "Pulumi takes `cilium` back from Argo CD, for which nothing restarts.", false,
+		},
 		"handed over": {
 			owner("pulumi"), owner("flux"), "Flux takes `cilium` over from Pulumi, for which nothing restarts.", false,
 		},

@@ -62,7 +62,7 @@ func (r *StackReport) upgrade(before, after *Stack) (up upgrade) {
 func (r *StackReport) refusals(before, after *Stack) []string {
 	of := func(s *Stack) versions.Releases {
 		return versions.Releases{Talos: s.Keys["talos.version"], Kubernetes: s.Keys["kubernetes.version"],
-			Cilium: versions.Cilium{Version: s.Keys["cilium.version"], Flux: s.Owners[cilium] == ownerFlux}}
+			Cilium: versions.Cilium{Version: s.Keys["cilium.version"], Flux: engineOf(s.Owners[cilium]) != ""}}
 	}
 	changed := func(change Change) bool {
 		return slices.Contains([]string{"talos.version", "kubernetes.version", "cilium.version"}, change.Path)

@@ -16,13 +16,13 @@ import (
 )
 
 // Explain returns a stack file with all keys of the stack's file, and with all defaults. It leaves out secrets, what Git
-// declares of a component that Flux owns, and the Proxmox node of each machine that is not pinned. With the secrets, the text loads to the
-// same cluster.
+// declares of a component that an engine owns, and the Proxmox node of each machine that is not pinned. With the secrets, the text loads to
+// the same cluster.
 func Explain(source Source, c *cluster.Cluster) ([]byte, error) {
 	e := explanation{out: map[string]bool{}}
 	for _, release := range c.Releases() {
 		for key := range inGit {
-			e.out[release.Key+"."+key] = release.Owner == cluster.OwnerFlux
+			e.out[release.Key+"."+key] = release.Owner.IsEngine()
 		}
 	}
 	keys := &yaml.Node{Kind: yaml.MappingNode}

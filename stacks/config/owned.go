@@ -10,7 +10,7 @@ import (
 	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 )
 
-// inGit are the keys of a component that its file in the tree gives if Flux owns it, each with its path in that file.
+// inGit are the keys of a component that its file in the tree gives if an engine owns it, each with its path in that file.
 var inGit = map[string]string{
 	"version":    "spec.chart.spec.version",
 	"repository": "HelmRepository spec.url",
@@ -21,12 +21,12 @@ var inGit = map[string]string{
 // owned is what Git declares of the components.
 type owned struct {
 	declared map[string]cluster.Git // by their releases
-	layer    map[string]*object     // sections with what the stack file does not have, because Flux owns the component
+	layer    map[string]*object     // sections with what the stack file does not have, because an engine owns the component
 	files    map[string]string      // files of these components, by the paths of their sections
 }
 
-// readOwned reads from the tree what Flux owns. Everything that reads the stack then knows the chart, the version and the values that Git
-// declares.
+// readOwned reads from the tree what the engine owns. Everything that reads the stack then knows the chart, the version and the values that
+// Git declares.
 func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) owned {
 	all := owned{declared: map[string]cluster.Git{}, layer: map[string]*object{}, files: map[string]string{}}
 	for _, release := range c.Releases() {
@@ -35,8 +35,8 @@ func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) ow
 		if git != nil {
 			all.declared[release.Name] = *git
 		}
-		if release.Owner != cluster.OwnerFlux {
-			notOwned(release, git, findings)
+		if !release.Owner.IsEngine() {
+			notOwned(c.GitOps, release, git, findings)
 			continue
 		}
 		file := fluxrelease.File(c.GitOps, release.Name)
@@ -54,15 +54,19 @@ func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) ow
 	return all
 }
 
-// notOwned checks that Flux leaves a release alone that Pulumi owns.
-func notOwned(release cluster.Service, git *cluster.Git, findings *cluster.Findings) {
+// notOwned checks that the engine leaves a release alone that Pulumi owns.
+func notOwned(g cluster.GitOps, release cluster.Service, git *cluster.Git, findings *cluster.Findings) {
 	if git != nil && !git.Suspended {
-		findings.Found(release.Key+".owner", "write spec.suspend: true there to take it back from Flux, or write flux here to hand it over",
-			"%s, and %s declares a HelmRelease that is not suspended", release.Owner, git.File)
+		engine := cluster.OwnerFlux
+		if g.Engine == cluster.EngineArgoCD {
+			engine = cluster.OwnerArgoCD
+		}
+		remedy := fmt.Sprintf("write spec.suspend: true there to take it back from %s, or write %s here to hand it over", engine.Title(), engine)
+		findings.Found(release.Key+".owner", remedy, "%s, and %s declares a HelmRelease that is not suspended", release.Owner, git.File)
 	}
 }
 
-// checkOwned checks that a component that Flux owns is declared in the tree, and there only.
+// checkOwned checks that a component that an engine owns is declared in the tree, and there only.
 func checkOwned(source Source, release cluster.Service, file string, git *cluster.Git, findings *cluster.Findings) {
 	if git.Suspended {
 		findings.Found(release.Key+".owner", "remove spec.suspend there, or write pulumi here to take it back",
@@ -71,7 +75,7 @@ func checkOwned(source Source, release cluster.Service, file string, git *cluste
 	section := sectionOf(source.Values, release.Key)
 	for _, key := range slices.Sorted(maps.Keys(inGit)) {
 		if section.get(key) != nil {
-			findings.Found(release.Key+"."+key, "remove it here", "is %s in %s, too, which Flux reads", inGit[key], file)
+			findings.Found(release.Key+"."+key, "remove it here", "is %s in %s, too, which %s reads", inGit[key], file, release.Owner.Title())
 		}
 	}
 }

@@ -18,17 +18,29 @@ import (
 
 // The files of the tree are those that are written from the stack file of a cluster before it is handed over.
 func TestOwned_TheFilesAreWrittenFromTheStackFile(t *testing.T) {
-	owned := fixtures.Get("owned-by-flux").Text
-	before := strings.ReplaceAll(owned, "owner: flux", "owner: pulumi")
-	before = strings.Replace(before, "slipway:certManager: {owner: pulumi}", "slipway:certManager: {values: {replicaCount: 2}}", 1)
-	stack, err := loadText(fstest.MapFS{}, "Pulumi.home.yaml", []byte(before))
-	require.NoError(t, err)
-	require.Len(t, stack.Releases(), strings.Count(owned, "owner: flux"), "each release can be owned by Flux")
-	for _, release := range stack.Releases() {
-		text, err := fluxrelease.Text(release)
+	for _, owner := range []string{"flux", "argocd"} {
+		owned := fixtures.Get("owned-by-" + owner).Text
+		before := strings.ReplaceAll(owned, "owner: "+owner, "owner: pulumi")
+		before = strings.Replace(before, "slipway:certManager: {owner: pulumi}", "slipway:certManager: {values: {replicaCount: 2}}", 1)
+		stack, err := loadText(fstest.MapFS{}, "Pulumi.home.yaml", []byte(before))
 		require.NoError(t, err)
-		golden(t, filepath.Join("fixtures", "owned", release.Name+".yaml"), text)
+		require.Len(t, stack.Releases(), strings.Count(owned, "owner: "+owner), "each release can be owned by %s", owner)
+		for _, release := range stack.Releases() {
+			text, err := fluxrelease.Text(release)
+			require.NoError(t, err)
+			golden(t, filepath.Join("fixtures", "owned", release.Name+".yaml"), text)
+		}
 	}
+}
+
+func TestOwned_ArgoCDReadsTheSameFiles(t *testing.T) {
+	stack := loadValid(t, "owned-by-argocd")
+	require.Len(t, stack.Git, len(stack.Releases()))
+	assert.Equal(t, cluster.OwnerArgoCD, stack.ArgoCDService().Owner, "Argo CD's own release included")
+	assert.JSONEq(t, `{"replicaCount":2}`, stack.CertManager.Values.String())
+	text := strings.Replace(fixtures.Get("owned-by-argocd").Text, "slipway:cilium: {owner: argocd}", "slipway:cilium: {owner: pulumi}", 1)
+	_, err := loadText(fixtures.Tree(), "Pulumi.home.yaml", []byte(text))
+	assert.ErrorContains(t, err, "write spec.suspend: true there to take it back from Argo CD, or write argocd here to hand it over")
 }
 
 func TestOwned_ChartVersionAndValuesAreThoseOfGit(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -17,22 +18,31 @@ import (
 // argoCD renders the chart argo-cd with what Slipway sets, and values of the user's own.
 func argoCD(t *testing.T, given string) []object {
 	t.Helper()
+	return argoCDBy(t, given, nil)
+}
+
+// argoCDBy renders it after a change of the chart and of the release.
+func argoCDBy(t *testing.T, given string, change func(*chart.Chart, *chartutil.ReleaseOptions)) []object {
+	t.Helper()
 	c := cluster.New("infra")
 	c.GitOps.Engine, c.GitOps.URL = cluster.EngineArgoCD, "https://git.home.arpa:8443/platform/slipway.git"
 	c.GitOps.CA, c.GitOps.KnownHosts, c.GitOps.ArgoCD.Values = "OWN-CA", "OWN-HOSTS", cluster.ChartValues(given)
 	in := inModules["argo-cd"]
 	dir, err := moduleOf(in.of, in.module)
 	require.NoError(t, err)
-	chart, err := loader.LoadDir(filepath.Join(dir, in.folder))
+	loaded, err := loader.LoadDir(filepath.Join(dir, in.folder))
 	require.NoError(t, err)
 	service := c.ArgoCDService()
 	values, err := service.UserValues.MergedInto(service.Values)
 	require.NoError(t, err)
-	require.NoError(t, chartutil.ProcessDependencies(chart, values))
 	release := chartutil.ReleaseOptions{Name: service.Name, Namespace: service.Namespace, IsInstall: true}
-	all, err := chartutil.ToRenderValues(chart, values, release, chartutil.DefaultCapabilities)
+	if change != nil {
+		change(loaded, &release)
+	}
+	require.NoError(t, chartutil.ProcessDependencies(loaded, values))
+	all, err := chartutil.ToRenderValues(loaded, values, release, chartutil.DefaultCapabilities)
 	require.NoError(t, err)
-	files, err := engine.Render(chart, all)
+	files, err := engine.Render(loaded, all)
 	require.NoError(t, err)
 	var objects []object
 	for name, text := range files {
@@ -62,6 +72,16 @@ func TestArgoCD_RendersManifestsWithTheClusterSettings(t *testing.T) {
 	}
 	assert.Contains(t, script, `' "$SETTINGS_DIR"`, "the chart has changed nothing of the script")
 	assert.Contains(t, script, `s/(\$\$)|\$\{([^{}]*)\}/defined $1 ? "\$" : replaced($2)/ge`)
+}
+
+// Argo CD renders its own release by helm template: always as a new one, and with Helm 4, which leaves out defaults that are null.
+func TestArgoCD_RendersItselfAsPulumiHasInstalledIt(t *testing.T) {
+	assert.ElementsMatch(t, argoCD(t, ""), argoCDBy(t, "", func(loaded *chart.Chart, _ *chartutil.ReleaseOptions) {
+		loaded.Values = nullsLeftOut(loaded.Values)
+	}))
+	assert.ElementsMatch(t, argoCD(t, ""), argoCDBy(t, "", func(_ *chart.Chart, release *chartutil.ReleaseOptions) {
+		release.IsInstall, release.IsUpgrade, release.Revision = false, true, 3
+	}), "Pulumi upgrades it, before it hands it over and after it has taken it back")
 }
 
 func TestArgoCD_GetsTheConfigurationOfTheHandover(t *testing.T) {

@@ -18,7 +18,12 @@ import (
 // upOwned runs the program with a stack file beside which is the checkout, as Pulumi does. edit changes the text of one of the files.
 func upOwned(t *testing.T, edit func(folder string)) *mocks.Recorder {
 	t.Helper()
-	file := fixtures.Write(t, "owned-by-flux", "infra")
+	return upOwnedBy(t, "flux", edit)
+}
+
+func upOwnedBy(t *testing.T, owner string, edit func(folder string)) *mocks.Recorder {
+	t.Helper()
+	file := fixtures.Write(t, "owned-by-"+owner, "infra")
 	if edit != nil {
 		edit(filepath.Dir(file))
 	}
@@ -86,6 +91,35 @@ func TestOwned_SlipwaysValuesReachFluxAsSecrets(t *testing.T) {
 	}
 	for _, reg := range ofPulumi.Resources() {
 		assert.NotContains(t, reg.Name, "gitops-values-", "Pulumi owns everything there")
+	}
+}
+
+func TestOwned_ArgoCDGetsSlipwaysValuesAndNothingOfFlux(t *testing.T) {
+	rec := upOwnedBy(t, "argocd", nil)
+	releases := rec.OfType(typeRelease)
+	require.GreaterOrEqual(t, len(releases), 8)
+	for _, release := range releases {
+		assert.True(t, release.RetainOnDelete, release.Name)
+		assert.Contains(t, release.RPC.GetIgnoreChanges(), "values", release.Name)
+		assert.Equal(t, "owned by Argo CD", release.Input("description"), release.Name)
+		name := release.Input("name").(string)
+		secret := rec.Resource(t, "gitops-values-"+name)
+		assert.Equal(t, []any{name + "-values", "argocd", nil}, []any{
+			secret.Input("metadata.name"), secret.Input("metadata.namespace"), secret.Input("metadata.labels"),
+		})
+		assert.True(t, secret.SecretInput("data"), name)
+		assert.Equal(t, []string{secret.Name + "-tried"}, secret.RPC.GetHooks().GetAfterUpdate(), "until then the pods are the former ones")
+		assert.Equal(t, []string{"secrets-argocd-foreign"}, secret.BeforeCreate, "an Argo CD of somebody else keeps its Secrets")
+		assert.True(t, rec.After(secret, rec.Resource(t, "secrets-argocd-namespace")), name)
+		assert.True(t, rec.After(rec.Resource(t, "gitops-root"), secret), name)
+		assert.Empty(t, secret.Aliases, name)
+	}
+	for probe, release := range map[string]string{gate: "cilium", "core-coredns-probe": "coredns", handover: "argocd"} {
+		assert.True(t, rec.After(rec.Resource(t, probe), rec.Resource(t, "gitops-values-"+release)), "%s after the values of %s", probe, release)
+	}
+	for _, reg := range rec.Resources() {
+		assert.NotContains(t, strings.ToLower(reg.Name), "flux")
+		assert.NotEqual(t, "flux-system", reg.Input("metadata.namespace"), reg.Name)
 	}
 }
 

@@ -46,11 +46,11 @@ func (v Values) Own(certificates map[string]any) (map[string]any, error) {
 const noValue = "<no value>"
 
 // fillNulls gives the values whose default is null, and whose key the chart looks for, what Helm 3 renders for null. Helm 4, with which
-// Flux renders, leaves such keys out, and so their lines of Cilium's ConfigMap: every agent would restart when Flux takes over. The user's
-// values take precedence.
+// Flux and newer Argo CDs render, leaves such keys out, and so their lines of Cilium's ConfigMap: agents would restart at the handover.
+// The user's values take precedence.
 func (v Values) fillNulls(tree map[string]any) map[string]any {
 	nulls := map[string]any{}
-	if v.Cilium.Owner == cluster.OwnerFlux {
+	if v.Cilium.Owner.IsEngine() {
 		nulls = map[string]any{"debug.verbose": noValue, "nodePort.addresses": []any{}, "policyCIDRMatchMode": []any{}}
 	}
 	if v.isFrom(firstWithNullURLs) {

@@ -64,13 +64,15 @@ type InCluster struct {
 
 	KubernetesProvider pulumi.ProviderResource // required
 
-	FluxValues *FluxValues // for the releases that Flux owns; nil if the stack does not hand over
+	OwnedValues *OwnedValues // for the releases that the engine owns; nil if the stack does not hand over
 }
 
-// FluxValues is where Flux reads the values that Slipway sets in the charts of the releases that Flux owns: one Secret for each release.
-type FluxValues struct {
-	Prefix  string                // what the names of the resources begin with; required
-	Options pulumi.ResourceOption // of every such Secret, among them the dependency on Flux's namespace; required
+// OwnedValues is where the engine reads the values that Slipway sets in the charts of the releases that it owns: one Secret for each.
+type OwnedValues struct {
+	Namespace string                // the engine's; required
+	Labels    pulumi.StringMap      // of every such Secret; nil means none
+	Prefix    string                // what the names of the resources begin with; required
+	Options   pulumi.ResourceOption // of every such Secret, among them the dependency on the namespace; required
 }
 
 // Validate returns an error for each missing argument.

@@ -19,30 +19,32 @@ import (
 
 // showDifference prints what a change of the owner changes in the release. It prints nothing if the owner stays.
 func (a *ReleaseArgs) showDifference(ctx *pulumi.Context, change *pulumi.ResourceHookArgs) {
-	wasFlux, isFlux := text(change.OldInputs["description"]) == ownedByFlux, text(change.NewInputs["description"]) == ownedByFlux
-	if wasFlux == isFlux {
+	was, is := text(change.OldInputs["description"]), text(change.NewInputs["description"])
+	if was == is {
 		return
 	}
-	what := fmt.Sprintf("Helm release %s/%s goes from Pulumi to Flux", a.Service.Namespace, a.Service.Name)
+	wasEngine := was != ""
+	what := fmt.Sprintf("Helm release %s/%s goes from Pulumi to %s", a.Service.Namespace, a.Service.Name, strings.TrimPrefix(is, ownedBy))
 	before, after := installed(change.OldInputs), manifests.Chart{
 		Chart: a.Service.Chart, Version: a.Service.Version, Repository: a.Service.Repository,
 	}
-	if wasFlux {
-		what = fmt.Sprintf("Helm release %s/%s comes back from Flux to Pulumi", a.Service.Namespace, a.Service.Name)
+	if wasEngine {
+		engine := strings.TrimPrefix(was, ownedBy)
+		what = fmt.Sprintf("Helm release %s/%s comes back from %s to Pulumi", a.Service.Namespace, a.Service.Name, engine)
 	}
 	known := true
 	after.Values, known = a.resolved(ctx.Context())
-	if wasFlux && a.Git != nil {
+	if wasEngine && a.Git != nil {
 		before.Chart, before.Version, before.Repository = a.Git.Chart, a.Git.Version, a.Git.Repository
 	}
 	switch {
 	case !known:
 		say(ctx, what+"; not compared: values that Slipway sets are known only during the run")
 		return
-	case wasFlux && a.Git == nil:
+	case wasEngine && a.Git == nil:
 		say(ctx, what+"; not compared: its file is not in the repository any more")
 		return
-	case wasFlux:
+	case wasEngine:
 		// What Git declares, with what Slipway sets: Pulumi's values without the user's, and the user's values in Git.
 		own, err := a.withGitValues(after.Values)
 		if err != nil {

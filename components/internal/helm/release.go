@@ -18,7 +18,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 )
 
 // typeRelease is the provider's type token; it is part of the state.
@@ -29,8 +28,9 @@ const timeout = 5 * time.Minute
 
 // ReleaseArgs are the arguments of a release.
 type ReleaseArgs struct {
-	// Service is the release, with its chart and its owner; required. If Flux owns it, Pulumi installs it on a new cluster, and never changes
-	// or removes it afterwards. Chart, version and values are those that Git declares then. Flux gets the values Own by FluxValues.
+	// Service is the release, with its chart and its owner; required. If an engine owns it, Pulumi installs it on a new cluster, and never
+	// changes or removes it afterwards. Chart, version and values are those that Git declares then. The engine gets the values Own by
+	// OwnedValues.
 	Service cluster.Service
 
 	// Values are those of the chart, with the user's; none means the chart's own. Own is the part that Slipway sets. In both, a value may be
@@ -41,7 +41,7 @@ type ReleaseArgs struct {
 	// before the installation. With nil, remove such a record by hand.
 	Kubeconfig pulumi.StringInput
 
-	FluxValues *component.FluxValues // nil means that no Flux is there, which may come later
+	OwnedValues *component.OwnedValues // nil means that no engine is there, which may come later
 
 	// Git is what the repository declares of the release; nil means nothing. A preview compares it with what Pulumi has installed, before
 	// the owner changes.
@@ -50,15 +50,15 @@ type ReleaseArgs struct {
 	Renderer pulumi.ProviderResource
 }
 
-// ownedByFlux is the description of a release that Flux owns. By this input, a preview shows a change of the owner, and the provider
-// upgrades the release for it: the last time before Flux takes over, with what Pulumi installed last, and the first time after Pulumi takes
-// the release back.
-const ownedByFlux = "owned by Flux"
+// ownedBy is the description of a release that an engine owns, before the engine's name. By this input, a preview shows a change of the
+// owner, and the provider upgrades the release for it: the last time before the engine takes over, with what Pulumi installed last, and the
+// first time after Pulumi takes the release back.
+const ownedBy = "owned by "
 
-func (a *ReleaseArgs) ownedByFlux() bool { return a.Service.Owner == cluster.OwnerFlux }
+func (a *ReleaseArgs) ofEngine() bool { return a.Service.Owner.IsEngine() }
 
-// fluxChanges are the inputs that Pulumi ignores while Flux owns a release: all but its name, namespace and description.
-var fluxChanges = []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}
+// engineChanges are the inputs that Pulumi ignores while an engine owns a release: all but its name, namespace and description.
+var engineChanges = []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}
 
 // Release is an installed Helm release.
 type Release struct {
@@ -71,7 +71,7 @@ type Release struct {
 	leaves []pulumi.Resource
 }
 
-// Leaves returns the resources that others wait for: the release and, if Flux owns it, the Secret with the values that Slipway sets.
+// Leaves returns the resources that others wait for: the release and, if an engine owns it, the Secret with the values that Slipway sets.
 func (r *Release) Leaves() []pulumi.Resource { return slices.Clone(r.leaves) }
 
 // NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks the pods, and names pods that do
@@ -95,9 +95,9 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		inputs["values"] = toMap(args.Values)
 	}
 	own := []pulumi.ResourceOption{}
-	if args.ownedByFlux() {
-		inputs["description"] = pulumi.String(ownedByFlux)
-		own = append(own, pulumi.RetainOnDelete(true), pulumi.IgnoreChanges(fluxChanges))
+	if args.ofEngine() {
+		inputs["description"] = pulumi.String(ownedBy + service.Owner.Title())
+		own = append(own, pulumi.RetainOnDelete(true), pulumi.IgnoreChanges(engineChanges))
 	}
 	hooks, err := args.hooks(ctx, name)
 	if err != nil {
@@ -111,7 +111,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		return nil, err
 	}
 	release.leaves = []pulumi.Resource{release}
-	if args.ownedByFlux() && args.FluxValues != nil {
+	if args.ofEngine() && args.OwnedValues != nil {
 		values, err := args.newValues(ctx, slices.Concat(opts, []pulumi.ResourceOption{pulumi.DependsOn(release.leaves)})...)
 		if err != nil {
 			return nil, err
@@ -121,27 +121,27 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	return release, nil
 }
 
-// newValues registers the Secret with the values that Slipway sets in the chart of a release that Flux owns. Its HelmRelease reads it, and
-// Flux rolls out a changed value at once. What verifies the release waits for it: the effect of a change comes by no other way.
+// newValues registers the Secret with the values that Slipway sets in the chart of a release that an engine owns. Its HelmRelease reads it,
+// and the engine rolls out a changed value at once. What verifies the release waits for it: the effect of a change comes by no other way.
 func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOption) (pulumi.Resource, error) {
 	text := toMap(a.Own).ToMapOutput().ApplyT(func(values map[string]any) (string, error) {
 		written, err := json.Marshal(values) // JSON is YAML, too
 		return base64.StdEncoding.EncodeToString(written), err
 	}).(pulumi.StringOutput)
-	name := a.FluxValues.Prefix + a.Service.Name
+	name := a.OwnedValues.Prefix + a.Service.Name
 	tried, err := a.tries(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	return v1.NewSecret(ctx, name, &v1.SecretArgs{
 		Metadata: metav1.ObjectMetaArgs{
-			Name: pulumi.String(fluxrelease.ValuesSecret(a.Service.Name)), Namespace: pulumi.String(cluster.FluxNamespace),
-			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")}, Annotations: component.Owned(nil),
+			Name: pulumi.String(cluster.ValuesSecret(a.Service.Name)), Namespace: pulumi.String(a.OwnedValues.Namespace),
+			Labels: a.OwnedValues.Labels, Annotations: component.Owned(nil),
 		},
 		// data instead of stringData: the API server returns data, so that a refresh finds no difference.
-		Data: pulumi.StringMap{fluxrelease.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
+		Data: pulumi.StringMap{cluster.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
 		// With the owner, the Secret goes, also where the release stays.
-	}, slices.Concat(opts, []pulumi.ResourceOption{pulumi.RetainOnDelete(false), a.FluxValues.Options, tried})...)
+	}, slices.Concat(opts, []pulumi.ResourceOption{pulumi.RetainOnDelete(false), a.OwnedValues.Options, tried})...)
 }
 
 // toMap converts a tree to inputs leaf by leaf, so that a preview hides only the leaves that are secret or unknown.

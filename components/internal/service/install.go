@@ -55,7 +55,7 @@ func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resourc
 		after = append(slices.Clone(after), namespace)
 	}
 	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
-		Service: service, Values: values, Own: own, Kubeconfig: args.Kubeconfig, FluxValues: args.FluxValues, Git: args.Git,
+		Service: service, Values: values, Own: own, Kubeconfig: args.Kubeconfig, OwnedValues: args.OwnedValues, Git: args.Git,
 		Renderer: args.KubernetesProvider,
 	}, args.Child(parent, pulumi.DependsOn(after)))
 	if err != nil {
@@ -87,8 +87,8 @@ func (a *Args) probe(
 	}, parent)
 }
 
-// namespace registers the service's own namespace. It stays with a release that Flux owns: whoever removes the service from the stack
-// leaves it to Flux.
+// namespace registers the service's own namespace. It stays with a release that an engine owns: whoever removes the service from the
+// stack leaves it to the engine.
 func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resource) (pulumi.Resource, error) {
 	var labels pulumi.StringMap // nil is omitted; an empty map would be an input
 	if a.Service.Privileged {
@@ -99,7 +99,7 @@ func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resourc
 	}
 	return v1.NewNamespace(ctx, name, &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(a.Service.Namespace), Labels: labels},
-	}, a.Child(parent, pulumi.RetainOnDelete(a.Service.Owner == cluster.OwnerFlux)))
+	}, a.Child(parent, pulumi.RetainOnDelete(a.Service.Owner.IsEngine())))
 }
 
 // spec returns the probe's standard input, which contains the kubeconfig.
@@ -119,14 +119,14 @@ func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 }
 
 // values returns the values of the chart, the part that Slipway sets, and the checksum of the values that are known when the program
-// starts. If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
+// starts. If an engine owns the service, Git's values are not in the checksum: it rolls them out, at any time.
 func (a *Args) values() (all, own map[string]any, checksum string, err error) {
 	all, own, err = a.Service.Trees()
 	if err != nil {
 		return nil, nil, "", err
 	}
 	var known any = all
-	if len(a.Service.UserValues) == 0 || a.Service.Owner == cluster.OwnerFlux {
+	if len(a.Service.UserValues) == 0 || a.Service.Owner.IsEngine() {
 		known = a.Service.Values
 	}
 	text, err := json.Marshal(known)

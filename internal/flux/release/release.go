@@ -1,5 +1,5 @@
 // Package release reads, checks and writes the file of the GitOps tree that declares a component which Flux owns: a HelmRepository
-// and a HelmRelease. It imports no Pulumi.
+// and a HelmRelease. The same file declares it to Argo CD, whose plugin renders it. It imports no Pulumi.
 //
 // The required parts of the file keep the component running at the handover and while Flux owns it. Flux keeps its record of the
 // release in its own namespace, beside Pulumi's record. It finds no release there, so it installs, and takes over the existing objects as
@@ -17,18 +17,12 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// ValuesKey is the key of the Secret with Slipway's values, which a HelmRelease reads by default.
-const ValuesKey = "values.yaml"
-
 const (
 	annotationPrune = "kustomize.toolkit.fluxcd.io/prune"
 	disabled        = "disabled"
 	helmRelease     = "HelmRelease"
 	helmRepository  = "HelmRepository"
 )
-
-// ValuesSecret returns the name of the Secret in Flux's namespace with the values that Slipway sets in a release's chart.
-func ValuesSecret(release string) string { return release + "-values" }
 
 // File returns the path in the repository of the file that declares a release.
 func File(git cluster.GitOps, release string) string {
@@ -150,9 +144,9 @@ func (r *reader) chart(git *cluster.Git, release, repository map[string]any) {
 // values reads the user's values, and checks that Flux gets those of Slipway from the Secret.
 func (r *reader) values(git *cluster.Git, release map[string]any) {
 	const at = "spec.valuesFrom"
-	want := map[string]any{"kind": "Secret", "name": ValuesSecret(r.release.Name)}
+	want := map[string]any{"kind": "Secret", "name": cluster.ValuesSecret(r.release.Name)}
 	from, _ := value(release, at).([]any)
-	remedy := fmt.Sprintf("write [{kind: Secret, name: %s}]", ValuesSecret(r.release.Name))
+	remedy := fmt.Sprintf("write [{kind: Secret, name: %s}]", cluster.ValuesSecret(r.release.Name))
 	switch {
 	case len(from) == 0:
 		r.found(at, remedy, "is missing, so that Flux would roll out the chart without what Slipway sets")
@@ -161,7 +155,7 @@ func (r *reader) values(git *cluster.Git, release map[string]any) {
 	default:
 		one, _ := from[0].(map[string]any)
 		for key, is := range one {
-			if key == "valuesKey" && is == ValuesKey {
+			if key == "valuesKey" && is == cluster.ValuesKey {
 				continue
 			}
 			if want[key] != is {

@@ -74,7 +74,7 @@ func asJSON(tree map[string]any) cluster.ChartValues {
 	return text
 }
 
-// Text returns the file that declares a release to Flux as the stack file declares it to Pulumi.
+// Text returns the file that declares a release to an engine as the stack file declares it to Pulumi.
 func Text(release cluster.Service) (string, error) {
 	values, err := release.UserValues.Tree()
 	if err != nil {
@@ -98,15 +98,15 @@ func Text(release cluster.Service) (string, error) {
 		"upgrade": map[string]any{
 			"crds": "Skip", "disableWait": true, "serverSideApply": disabled, "strategy": map[string]any{"name": "RetryOnFailure"},
 		},
-		"valuesFrom": []any{map[string]any{"kind": "Secret", "name": ValuesSecret(release.Name)}},
+		"valuesFrom": []any{map[string]any{"kind": "Secret", "name": cluster.ValuesSecret(release.Name)}},
 	}
 	if len(values) > 0 {
 		spec["values"] = values
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, `# Flux owns %s: change its version and its values here. What Slipway sets in the chart comes from the Secret %s,
-# which `+"`pulumi up`"+` writes, and must not be set here. docs/gitops.md says how to hand it over and back.
-`, release.Name, ValuesSecret(release.Name))
+	fmt.Fprintf(&text, `# Flux or Argo CD owns %s: change its version and its values here. What Slipway sets in the chart comes from the Secret
+# %s, which `+"`pulumi up`"+` writes, and must not be set here. docs/gitops.md says how to hand it over and back.
+`, release.Name, cluster.ValuesSecret(release.Name))
 	for i, object := range []map[string]any{
 		{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": helmRepository, "metadata": metadata(release, nil), "spec": repository},
 		{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": helmRelease, "spec": spec,
@@ -132,6 +132,25 @@ func metadata(release cluster.Service, annotations map[string]any) map[string]an
 		all["annotations"] = annotations
 	}
 	return all
+}
+
+// Application returns the Application of Argo CD for the files of a cluster's releases. Argo CD takes over the fields that Helm has set, by
+// the name of its program, so that it removes what is not in Git any more.
+func Application(git cluster.GitOps) string {
+	return `# Argo CD applies the components that it owns. docs/argocd.md says how to hand them over and back.
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: platform
+  annotations:
+    argocd.argoproj.io/client-side-apply-migration-manager: pulumi-resource-kubernetes
+spec:
+  source:
+    path: ` + path.Dir(File(git, "any")) + `
+  syncPolicy:
+    automated:
+      allowEmpty: true # nothing is there while all are suspended
+`
 }
 
 // folderOf returns the part of an oci:// reference before the chart's name.

@@ -70,6 +70,28 @@ func (r *reader) checkOfFlux() cluster.Problems {
 	return findings.All()
 }
 
+// ownedByArgoCD reports whether a release has a form that Slipway hands over: of the Secrets with values, it names Slipway's alone.
+func (d declared) ownedByArgoCD(spec map[string]any) bool {
+	from, _ := spec["valuesFrom"].([]any)
+	if len(from) != 1 {
+		return false
+	}
+	one, _ := from[0].(map[string]any)
+	return one["kind"] == "Secret" && one["name"] == cluster.ValuesSecret(d.Metadata.Name)
+}
+
+// checkOwned returns advice about components that Argo CD owns, whose files no Application applies.
+func (r *reader) checkOwned(stack *cluster.Cluster) cluster.Problems {
+	var findings cluster.Findings
+	for _, release := range stack.Releases() {
+		if git := stack.InGit(release.Name); git != nil && release.Owner == cluster.OwnerArgoCD && !r.read[git.File] {
+			findings.Found(release.Key+".owner", "name platform.yaml in the kustomization of "+clean(stack.GitOps.Path)+", as docs/argocd.md shows",
+				"%s, and no Application below %s applies %s", release.Owner, clean(stack.GitOps.Path), git.File)
+		}
+	}
+	return findings.All()
+}
+
 // unknownToPlugin returns the paths of what Argo CD's plugin refuses in a HelmRelease or a HelmRepository.
 func (d declared) unknownToPlugin() (paths []string) {
 	parts := map[string]string{"spec": "repository"}
@@ -87,7 +109,14 @@ func (d declared) unknownToPlugin() (paths []string) {
 		known := cluster.ArgoCDPluginKnows(part)
 		fields, _ := cluster.ValueAt(whole, at).(map[string]any)
 		for key := range fields {
-			if !slices.Contains(known, key) {
+			takes := slices.Contains(known, key)
+			switch at + "." + key {
+			case "spec.valuesFrom":
+				takes = d.ownedByArgoCD(fields)
+			case "spec.suspend": // what is suspended is not rendered, and would be removed
+				takes = d.Metadata.Annotations["kustomize.toolkit.fluxcd.io/prune"] == "disabled"
+			}
+			if !takes {
 				paths = append(paths, at+"."+key)
 			}
 		}

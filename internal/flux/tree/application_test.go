@@ -3,6 +3,7 @@ package tree
 import (
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/flux/release"
 )
 
 const shop = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: shop}\nspec: {source: {path: kubernetes/apps/shop}}\n"
@@ -125,4 +127,40 @@ func TestCheckStack_WarnsOfSettingsThatAnApplicationWithoutThePluginLeaves(t *te
 	require.Len(t, advice, 1)
 	assert.ErrorContains(t, advice[0], "${CLUSTER_NAME} stays as it is: the Application shop replaces nothing; if the setting is meant, give it "+
 		"spec.source.plugin.name: cluster-settings")
+}
+
+// Of a release that Argo CD owns, the plugin knows Slipway's values, and that it is suspended.
+func TestCheckStack_WarnsOfAnOwnedReleaseThatNoApplicationApplies(t *testing.T) {
+	const file = "kubernetes/clusters/infra/platform/cert-manager.yaml"
+	stack := given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD, func(c *cluster.Cluster) {
+		c.CertManager.Owner = cluster.OwnerArgoCD
+	})
+	stack.Git = map[string]cluster.Git{"cert-manager": {File: file}}
+	services := stack.Services()
+	at := slices.IndexFunc(services, func(s cluster.Service) bool { return s.Name == "cert-manager" })
+	text, err := release.Text(services[at])
+	require.NoError(t, err)
+	for name, one := range map[string]struct{ resources, text, says string }{
+		"applied":   {", platform.yaml", text, ""},
+		"suspended": {", platform.yaml", strings.Replace(text, "  valuesFrom:", "  suspend: true\n  valuesFrom:", 1), ""},
+		"other values": {", platform.yaml", strings.Replace(text, "name: cert-manager-values", "name: others", 1),
+			"spec.valuesFrom of the HelmRelease cert-manager is for Flux"},
+		"not applied": {"", text, "certManager.owner: argocd, and no Application below kubernetes/clusters/infra applies " + file +
+			"; name platform.yaml in the kustomization of kubernetes/clusters/infra"},
+	} {
+		files := argoCDTree(t, "kind: Deployment\n")
+		kustomization := files["kubernetes/clusters/infra/kustomization.yaml"]
+		kustomization.Data = []byte(strings.Replace(string(kustomization.Data), ", shop.yaml", ", shop.yaml"+one.resources, 1))
+		files["kubernetes/clusters/infra/platform.yaml"] = &fstest.MapFile{Data: []byte(release.Application(stack.GitOps))}
+		files[file] = &fstest.MapFile{Data: []byte(one.text)}
+		advice, problems, err := CheckStack(files, stack)
+		require.NoError(t, err, name)
+		require.Empty(t, problems, name)
+		if one.says == "" {
+			assert.Empty(t, advice, name)
+			continue
+		}
+		require.Len(t, advice, 1, name)
+		assert.ErrorContains(t, advice[0], one.says, name)
+	}
 }

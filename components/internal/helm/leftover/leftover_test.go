@@ -19,8 +19,8 @@ import (
 
 var cilium = Release{Namespace: "kube-system", Name: "cilium", Chart: "cilium"}
 
-// cluster is an API server that stores records of releases.
-type cluster struct {
+// apiServer is an API server that stores records of releases.
+type apiServer struct {
 	*httptest.Server
 	secrets  []map[string]any
 	deleted  []string
@@ -28,9 +28,9 @@ type cluster struct {
 	failures atomic.Int32 // answers that are 503 before the first real one
 }
 
-func newCluster(t *testing.T, secrets ...map[string]any) *cluster {
+func newCluster(t *testing.T, secrets ...map[string]any) *apiServer {
 	t.Helper()
-	c := &cluster{secrets: secrets}
+	c := &apiServer{secrets: secrets}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/namespaces/kube-system/secrets", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("labelSelector") != "owner=helm,name=cilium" {
@@ -56,7 +56,7 @@ func newCluster(t *testing.T, secrets ...map[string]any) *cluster {
 	return c
 }
 
-func (c *cluster) kubeconfig(t *testing.T) string { return kubeapitest.Kubeconfig(t, c.Server) }
+func (c *apiServer) kubeconfig(t *testing.T) string { return kubeapitest.Kubeconfig(t, c.Server) }
 
 // stored returns a record in the form in which Helm stores it.
 func stored(t *testing.T, name, revision, status, chart string) map[string]any {

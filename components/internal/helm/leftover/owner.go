@@ -12,31 +12,50 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 var helmReleases = schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}
 
-// triedLimit is as long as Flux waits for the pods of a release, if its HelmRelease does not say another timeout.
+// triedLimit is as long as Flux waits for the pods of a release, if its HelmRelease does not say another timeout. A kubelet needs at most
+// two minutes until Argo CD's plugin sees a changed Secret.
 const triedLimit = 5 * time.Minute
 
-// Owner is the HelmRelease with which Flux owns, or owned, a release.
-type Owner struct {
-	Namespace string
-	Name      string
+// Owner is an engine that owns, or owned, a release.
+type Owner interface {
+	fmt.Stringer
+	// Released makes sure that the engine does not own the release in the cluster, or returns an error. It would undo, at its next change,
+	// what is about to be installed.
+	Released(ctx context.Context, kubeconfig string) error
+	// Tried makes the engine read the values of the release again, and returns once the engine has tried them, or if the engine does not own
+	// the release.
+	Tried(ctx context.Context, kubeconfig string) error
+	// Command is the command that shows more.
+	Command() string
 }
 
-// Released makes sure that Flux does not own the release, or returns an error: the HelmRelease is suspended, or there is none. An active
-// HelmRelease would undo, at its next change, what is about to be installed.
-func Released(ctx context.Context, kubeconfig string, owner Owner) error {
-	return inCluster(ctx, kubeconfig, owner, func(ctx context.Context, api *kubeapi.Client) error {
+// OwnerOf returns an engine as the owner of a release.
+func OwnerOf(release string, engine cluster.Owner) Owner {
+	if engine == cluster.OwnerArgoCD {
+		return argoCD{release: release, every: 5 * time.Second}
+	}
+	return flux{namespace: cluster.FluxNamespace, name: release}
+}
+
+// flux is the HelmRelease with which Flux owns, or owned, a release.
+type flux struct{ namespace, name string }
+
+// Released makes sure that the HelmRelease is suspended, or that there is none.
+func (f flux) Released(ctx context.Context, kubeconfig string) error {
+	return inCluster(ctx, kubeconfig, f, func(ctx context.Context, api *kubeapi.Client) error {
 		var live struct {
 			Spec struct {
 				Suspend bool `json:"suspend"`
 			} `json:"spec"`
 		}
-		path := "/apis/helm.toolkit.fluxcd.io/v2/namespaces/" + owner.Namespace + "/helmreleases/" + owner.Name
+		path := "/apis/helm.toolkit.fluxcd.io/v2/namespaces/" + f.namespace + "/helmreleases/" + f.name
 		found, err := api.ReadJSON(ctx, path, &live)
 		if err == nil && found && !live.Spec.Suspend { // found is false without Flux, too
 			return errors.New("is active in the cluster, and Pulumi is to change its release; commit and push spec.suspend: true, " +
@@ -46,17 +65,17 @@ func Released(ctx context.Context, kubeconfig string, owner Owner) error {
 	})
 }
 
-// Tried makes Flux read the values of the release again, and returns once Flux has tried them: the release has changed by then, or the
-// status of the HelmRelease says why not. Nobody tries them if the HelmRelease does not exist, or is suspended.
-func Tried(ctx context.Context, kubeconfig string, owner Owner) error {
+// Tried returns once the release has changed, or the status of the HelmRelease says why not. Nobody tries the values if the HelmRelease
+// does not exist, or is suspended.
+func (f flux) Tried(ctx context.Context, kubeconfig string) error {
 	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
 	if err != nil {
 		return err
 	}
-	objects := api.Objects.Resource(helmReleases).Namespace(owner.Namespace)
+	objects := api.Objects.Resource(helmReleases).Namespace(f.namespace)
 	var live *unstructured.Unstructured
 	read := func(ctx context.Context) (err error) {
-		live, err = objects.Get(ctx, owner.Name, metav1.GetOptions{})
+		live, err = objects.Get(ctx, f.name, metav1.GetOptions{})
 		return err
 	}
 	if err := kubeapi.Retry(ctx, nil, func() error { return read(ctx) }); apierrors.IsNotFound(err) { // without Flux, too
@@ -69,10 +88,10 @@ func Tried(ctx context.Context, kubeconfig string, owner Owner) error {
 	}
 	request := time.Now().Format(time.RFC3339Nano)
 	annotation := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"reconcile.fluxcd.io/requestedAt": request}}}
-	if _, err := kubeapi.Merge(ctx, objects, owner.Name, annotation); err != nil {
+	if _, err := kubeapi.Merge(ctx, objects, f.name, annotation); err != nil {
 		return err
 	}
-	return probe.Wait{Limit: triedLimit}.Until(ctx, owner.String(), func(ctx context.Context) (string, error) {
+	return probe.Wait{Limit: triedLimit}.Until(ctx, f.String(), func(ctx context.Context) (string, error) {
 		if err := read(ctx); err != nil {
 			return err.Error(), nil
 		}
@@ -84,7 +103,11 @@ func Tried(ctx context.Context, kubeconfig string, owner Owner) error {
 }
 
 // String returns the kind, namespace and name, for messages.
-func (o Owner) String() string { return fmt.Sprintf("HelmRelease %s/%s", o.Namespace, o.Name) }
+func (f flux) String() string { return fmt.Sprintf("HelmRelease %s/%s", f.namespace, f.name) }
+
+func (f flux) Command() string {
+	return fmt.Sprintf("kubectl -n %s describe helmrelease %s", f.namespace, f.name)
+}
 
 // Unlock removes the record of an upgrade that was interrupted, or returns an error. Helm refuses every further upgrade while this record
 // exists. The record before it stays, so that the next upgrade begins where the interrupted one began.

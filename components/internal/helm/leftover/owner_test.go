@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // withStatus returns the record of a revision with a status.
@@ -38,7 +40,7 @@ func TestUnlock_RemovesTheRecordOfAnInterruptedUpgradeOnly(t *testing.T) {
 }
 
 func TestReleased_RefusesWhatFluxStillOwns(t *testing.T) {
-	owner := Owner{Namespace: "flux-system", Name: "cilium"}
+	owner := OwnerOf("cilium", cluster.OwnerFlux)
 	for name, one := range map[string]struct {
 		answer  any // nil: there is none
 		refused string
@@ -49,7 +51,7 @@ func TestReleased_RefusesWhatFluxStillOwns(t *testing.T) {
 			refused: "HelmRelease flux-system/cilium: is active in the cluster, and Pulumi is to change its release; commit and push spec.suspend: true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cluster{}
+			c := &apiServer{}
 			c.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/apis/helm.toolkit.fluxcd.io/v2/namespaces/flux-system/helmreleases/cilium" || one.answer == nil {
 					http.NotFound(w, r)
@@ -58,7 +60,7 @@ func TestReleased_RefusesWhatFluxStillOwns(t *testing.T) {
 				json.NewEncoder(w).Encode(one.answer) //nolint:errcheck // the client notices
 			}))
 			t.Cleanup(c.Close)
-			err := Released(t.Context(), c.kubeconfig(t), owner)
+			err := owner.Released(t.Context(), c.kubeconfig(t))
 			if one.refused == "" {
 				require.NoError(t, err)
 				return
@@ -68,15 +70,15 @@ func TestReleased_RefusesWhatFluxStillOwns(t *testing.T) {
 	}
 }
 
-// flux is an API server with one HelmRelease. Flux tries its values when it is read for the second time after a request.
-type flux struct {
+// fluxServer is an API server with one HelmRelease. Flux tries its values when it is read for the second time after a request.
+type fluxServer struct {
 	mu       sync.Mutex
 	suspend  bool
 	request  string
 	readings int
 }
 
-func (f *flux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *fluxServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	handled := ""
@@ -99,22 +101,22 @@ func (f *flux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestTried_ReturnsOnceFluxHasTriedTheValues(t *testing.T) {
-	owner := Owner{Namespace: "flux-system", Name: "cilium"}
+	owner := OwnerOf("cilium", cluster.OwnerFlux)
 	for name, one := range map[string]struct {
-		flux     *flux // nil: there is none
+		flux     *fluxServer // nil: there is none
 		readings int
 	}{
-		"Flux owns the release":    {flux: &flux{}, readings: 2},
-		"Flux is suspended":        {flux: &flux{suspend: true}},
+		"Flux owns the release":    {flux: &fluxServer{}, readings: 2},
+		"Flux is suspended":        {flux: &fluxServer{suspend: true}},
 		"there is no Flux to wait": {},
 	} {
 		var handler http.Handler = http.NotFoundHandler()
 		if one.flux != nil {
 			handler = one.flux
 		}
-		c := &cluster{Server: httptest.NewTLSServer(handler)}
+		c := &apiServer{Server: httptest.NewTLSServer(handler)}
 		t.Cleanup(c.Close)
-		require.NoError(t, Tried(t.Context(), c.kubeconfig(t), owner), name)
+		require.NoError(t, owner.Tried(t.Context(), c.kubeconfig(t)), name)
 		if one.flux != nil {
 			assert.Equal(t, one.readings, one.flux.readings, name)
 		}
