@@ -17,7 +17,7 @@ import (
 // notices.
 func TestArgoCD_TakesOverWhatFluxWould(t *testing.T) {
 	t.Parallel()
-	l := labOfArgoCD(t)
+	l := labOfArgoCD(t, "argocd")
 	for _, part := range []struct {
 		name string
 		test func(*lab)
@@ -38,9 +38,9 @@ func TestArgoCD_TakesOverWhatFluxWould(t *testing.T) {
 }
 
 // labOfArgoCD starts a lab of one node, whose folder has Applications.
-func labOfArgoCD(t *testing.T) *lab {
+func labOfArgoCD(t *testing.T, name string) *lab {
 	t.Helper()
-	l := labOfShape(t, "argocd", func(s settings) {
+	l := labOfShape(t, name, func(s settings) {
 		oneNode(s)
 		delete(s, "slipway:secrets")
 		s.set("gitops", map[string]any{"engine": "argocd", "timeout": "8m"})

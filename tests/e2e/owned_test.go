@@ -199,18 +199,24 @@ func (l *lab) releases(path string) string {
 // identities returns the objects of Cilium and cert-manager with their UIDs, and the pods with their restarts, too.
 func (l *lab) identities() []string {
 	l.t.Helper()
+	return l.identitiesOf(map[string]string{"cilium": "kube-system", "cert-manager": "cert-manager"})
+}
+
+// identitiesOf returns them for releases with their namespaces. Pods of Jobs come and go.
+func (l *lab) identitiesOf(releases map[string]string) []string {
+	l.t.Helper()
 	const object = `{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.uid}`
 	var all []string
 	for line := range strings.Lines(l.kubectl("get", "--all-namespaces", "--selector=app.kubernetes.io/managed-by=Helm",
 		"daemonsets,deployments,configmaps,secrets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,"+
 			"mutatingwebhookconfigurations,validatingwebhookconfigurations",
 		"--output=jsonpath={range .items[*]}{.metadata.annotations.meta\\.helm\\.sh/release-name} "+object+`{"\n"}{end}`)) {
-		if release, _, _ := strings.Cut(line, " "); release == "cilium" || release == "cert-manager" {
+		if release, _, _ := strings.Cut(line, " "); releases[release] != "" {
 			all = append(all, line)
 		}
 	}
-	for _, namespace := range []string{"kube-system", "cert-manager"} {
-		all = slices.AppendSeq(all, strings.Lines(l.kubectl("get", "--namespace="+namespace, "pods",
+	for _, namespace := range releases {
+		all = slices.AppendSeq(all, strings.Lines(l.kubectl("get", "--namespace="+namespace, "pods", "--selector=!job-name",
 			"--output=jsonpath={range .items[*]}"+object+` {.status.containerStatuses[*].restartCount}{"\n"}{end}`)))
 	}
 	slices.Sort(all)
