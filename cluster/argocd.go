@@ -67,7 +67,7 @@ func (c *Cluster) engineService() Service {
 // ArgoCDService returns Argo CD's release.
 func (c *Cluster) ArgoCDService() Service {
 	a := c.GitOps.ArgoCD
-	return Service{
+	service := Service{
 		Key: "gitops.argocd", Name: ArgoCDRelease, Namespace: ArgoCDNamespace, Chart: "argo-cd", Version: a.Version, Repository: a.Repository,
 		Values: c.argoCDValues(), UserValues: a.Values, Owner: a.Owner,
 		Needed: []Needed{
@@ -83,6 +83,10 @@ func (c *Cluster) ArgoCDService() Service {
 			{"createClusterRoles", true, "leaves Argo CD without the right to apply objects of all namespaces"},
 		},
 	}
+	if values, _ := a.Values.Tree(); ValueAt(values, "externalRedis.host") == nil && !a.HighAvailability {
+		service.Needed = append(service.Needed, Needed{"redis.enabled", true, "leaves Argo CD without the cache that it needs"})
+	}
+	return service
 }
 
 // applicationHealth is the health of an Application for the one above it: that of its objects. One that is out of sync is progressing, so

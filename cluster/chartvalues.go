@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +120,7 @@ func mergeInto(tree, given map[string]any, path string) []string {
 // Needed is a value of a chart that the gate, Flux or the workloads rely on.
 type Needed struct {
 	Path string
-	Want any    // the only value; 1 is a number of at least 1, or a list with an item
+	Want any    // the only value; 1 is a number of at least 1, or a list with an item; a pattern is that of a text, or of each in a list
 	Why  string // what any other value does; it follows the value
 }
 
@@ -128,6 +129,14 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 	for _, one := range needed {
 		value := ValueAt(given, one.Path)
 		list, isList := value.([]any)
+		if form, isForm := one.Want.(*regexp.Regexp); isForm {
+			for _, item := range append(slices.Clone(list), value) {
+				if text, _ := item.(string); text != "" && !isTemplate(text) && !form.MatchString(text) {
+					findings.Found(KeyPath(path, one.Path), "remove it", "%s %s", syntax.Shown(syntax.Form{}, text), one.Why)
+				}
+			}
+			continue
+		}
 		_, isMap := value.(map[string]any)
 		number, isNumber := value.(float64)
 		if text, isText := value.(string); isText && one.Want == 1 { // most charts take it, and the schemas of the others say so

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
@@ -215,6 +216,7 @@ func (o Operator) Service() Service {
 		Needed: []Needed{
 			{"installCRDs", true, "leaves out the CRD of the FluxInstance, with which Slipway installs Flux"},
 			{"rbac.create", true, "leaves the operator without rights"},
+			{"logLevel", regexp.MustCompile(`^(debug|info|error)$`), "is not debug, info or error, and the chart takes no other"},
 		},
 	}
 }

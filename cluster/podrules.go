@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -167,6 +168,45 @@ func (p podValues) resolver(path string, given map[string]any) {
 	}
 }
 
+// elections are the mappings with the times of the election of a leader, with their keys and defaults in seconds: flags of cert-manager and
+// of Cilium's agent.
+var elections = map[string]struct {
+	lease, renew, retry string
+	usual               [3]time.Duration
+}{
+	"leaderElection":  {"leaseDuration", "renewDeadline", "retryPeriod", [3]time.Duration{60, 40, 15}},
+	"l2announcements": {"leaseDuration", "leaseRenewDeadline", "leaseRetryPeriod", [3]time.Duration{15, 5, 2}},
+}
+
+// leases refuses times that no leader can keep: NewLeaderElector of k8s.io/client-go.
+func (p podValues) leases(path string, given map[string]any) {
+	names := elections[path[strings.LastIndex(path, ".")+1:]]
+	var times [3]time.Duration
+	last := ""
+	for i, key := range []string{names.lease, names.renew, names.retry} {
+		text, _ := given[key].(string)
+		duration, err := time.ParseDuration(text)
+		switch {
+		case given[key] == nil:
+			duration = names.usual[i] * time.Second
+		case err != nil:
+			return // which its form says
+		default:
+			last = key
+		}
+		times[i] = duration
+	}
+	switch lease, renew, retry := times[0], times[1], times[2]; {
+	case last == "":
+	case lease <= renew:
+		p.Found(KeyPath(path, last), "make the first one longer", "%s is %s, and %s is %s, which has to be shorter",
+			names.lease, lease, names.renew, renew)
+	case float64(renew) <= 1.2*float64(retry):
+		p.Found(KeyPath(path, last), "make the first one longer", "%s is %s, and %s is %s, of which it has to be more than 1.2 times",
+			names.renew, renew, names.retry, retry)
+	}
+}
+
 const lowerCase = "write lower-case letters, digits and dashes, beginning and ending with a letter or a digit"
 
 var (
@@ -181,7 +221,8 @@ var (
 	service   = regexp.MustCompile(`(?i)service\.type$`)
 	image     = regexp.MustCompile(`(?i)image\.repository$`)
 	tagged    = regexp.MustCompile(`(?i)image\.tag$`)
-	elected   = regexp.MustCompile(`leaderElection\.(leaseDuration|renewDeadline|retryPeriod)$`) // flags of Go
+	elected   = regexp.MustCompile(`(leaderElection\.(leaseDuration|renewDeadline|retryPeriod)|l2announcements\.lease\w+)$`) // flags of Go
+	gates     = regexp.MustCompile(`^\s*\w+\s*=\s*\w+\s*(,\s*\w+\s*=\s*\w+\s*)*$`)
 )
 
 // named checks a number or a text whose name means the same in all charts.
@@ -192,7 +233,7 @@ func (p podValues) named(path, key string, value any) {
 		switch {
 		case port.MatchString(key) && (number < 0 || number > 65535 || number != float64(int64(number))):
 			p.Found(path, "write a number up to 65535", "%v is no port", number)
-		case monitor.MatchString(path):
+		case monitor.MatchString(path), elected.MatchString(path):
 			p.Found(path, fmt.Sprintf("write %q", fmt.Sprint(number, "s")), "%v has no unit", number)
 		}
 	}
@@ -209,6 +250,8 @@ func (p podValues) named(path, key string, value any) {
 		p.check(path, key, value, reflect.TypeFor[corev1.ServiceType]())
 	case elected.MatchString(path) && !slices.Contains(kindsOf(text), duration):
 		found("write it with its unit, such as 60s", "is no duration")
+	case key == "featureGates" && !gates.MatchString(text):
+		found("write each as NAME=true or NAME=false, with commas between them", "is no list of feature gates")
 	case tagged.MatchString(path) && !tag.MatchString(text):
 		found("write one, such as v1.2.3", "is no tag of an image")
 	case key == "digest" && !digest.MatchString(text):

@@ -97,6 +97,7 @@ func CheckPodValues(path, chart, version string, own, values map[string]any, fin
 func (p podValues) values(path string, values map[string]any) {
 	p.replicas(path, values)
 	p.resolver(path, values)
+	p.leases(path, values)
 	for _, key := range sorted(values) {
 		at := KeyPath(path, key)
 		if p.known(at, key, values[key]) {
@@ -354,6 +355,10 @@ func (p podValues) quantity(path string, value any) {
 
 // labels checks the form of labels.
 func (p podValues) labels(path string, given map[string]any) {
+	const system = "kubernetes.io/os"
+	if os := given[system]; strings.HasSuffix(path, ".nodeSelector") && os != nil && os != "" && os != "linux" {
+		p.Found(KeyPath(path, system), "write linux", "%v is the system of no node", os)
+	}
 	for _, key := range sorted(given) {
 		value, isText := given[key].(string)
 		at := KeyPath(path, key)

@@ -1,5 +1,7 @@
 package cluster
 
+import "regexp"
+
 // Spegel lets nodes fetch images from each other. For that, the machine configuration makes containerd keep unpacked image layers.
 type Spegel struct {
 	Owned
@@ -18,6 +20,11 @@ type Spegel struct {
 	Values ChartValues `json:"values" example:"{priorityClassName: system-node-critical}"`
 }
 
+var (
+	spegelLevel    = regexp.MustCompile(`(?i)^(debug|info|warn|error)([+-][0-9]+)?$`) // slog.Level
+	spegelRegistry = regexp.MustCompile(`^(https?://[^/@?\s]+|_default)$`)
+)
+
 func (s Spegel) service() Service {
 	return Service{
 		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, UserValues: s.Values,
@@ -25,6 +32,10 @@ func (s Spegel) service() Service {
 		Values: mapping{"spegel": mapping{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}},
 		// It listens on a port of the node and mounts containerd's folders and socket.
 		Privileged: true, MakeNamespace: true, off: !s.Enabled, Owner: s.Owner,
-		Needed: []Needed{{"namespaceOverride", "", elsewhere}},
+		Needed: []Needed{
+			{"namespaceOverride", "", elsewhere},
+			{"spegel.logLevel", spegelLevel, "is not DEBUG, INFO, WARN or ERROR, so that Spegel ends"},
+			{"spegel.mirroredRegistries", spegelRegistry, "is no registry as https://docker.io, so that Spegel ends"}, // ParseRegistries in pkg/oci
+		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -60,7 +61,8 @@ func checkOptions(findings *cluster.Findings, path string, given, own map[string
 // agentWords are the texts that Cilium 1.20 accepts for values that the chart's schema only calls text: if no other source is given, from
 // pkg/option/config.go.
 var agentWords = map[string][]string{
-	"bpf.datapathMode": {"veth", "netkit", "netkit-l2", "auto"}, // pkg/datapath/option/option.go
+	"ingressController.loadbalancerMode": {"dedicated", "shared"},                 // operator/pkg/ingress
+	"bpf.datapathMode":                   {"veth", "netkit", "netkit-l2", "auto"}, // pkg/datapath/option/option.go
 	// pkg/option/monitor.go
 	"bpf.monitorAggregation":    {"none", "disabled", "lowest", "low", "medium", "max", "maximum", "0", "1", "2", "3", "4"},
 	"loadBalancer.acceleration": {"disabled", "native", "best-effort", "testing-only"},
@@ -171,6 +173,17 @@ var agentRules = []agentRule{
 		seed, err := base64.StdEncoding.DecodeString(e.text("maglev.hashSeed"))
 		return err != nil || len(seed) != 12
 	}, "is not 12 bytes in base64", "make one with: head -c12 /dev/urandom | base64"},
+	{"cni.chainingMode", func(e effective) bool {
+		return slices.Contains([]string{"aws-cni", "azure", "flannel"}, e.text("cni.chainingMode"))
+	}, "needs that CNI on the nodes, which have only Cilium", "remove it"},
+	{"healthPort", func(e effective) bool {
+		return slices.Contains([]string{"2379", "2380", "6443", "7445", "10250", "10257", "10259", "50000", "50001"}, e.text("healthPort"))
+	}, "is a port that Talos or Kubernetes has on the node", "remove it"},
+	{"hubble.listenAddress", func(e effective) bool {
+		_, port, err := net.SplitHostPort(e.text("hubble.listenAddress"))
+		_, noPort := strconv.ParseUint(port, 10, 16)
+		return e.text("hubble.listenAddress") != "" && (err != nil || noPort != nil)
+	}, "is no address with a port", "write :4244, or one before it"},
 	{"hubble.eventBufferCapacity", func(e effective) bool {
 		size, err := strconv.ParseUint(e.text("hubble.eventBufferCapacity"), 10, 16)
 		return err != nil || size == 0 || size&(size+1) != 0
