@@ -219,6 +219,8 @@ sub released {
   my ($home, $name) = map { word("$what: metadata", $_) } split(m{/}, $key);
   my $own = owned($what, $name, $spec);
   only("$what: spec", $spec, @{$known{spec}}, defined $own ? "valuesFrom" : ());
+  # Before they are read: if they change meanwhile, the record names the former ones, and the next rendering corrects that.
+  my ($sum) = defined $own ? run("sha256sum", $own) =~ /^([0-9a-f]+)/ : ();
   only("$what: spec.$_", under($spec, $_), @{$known{$_}}) for qw(driftDetection install upgrade);
   my $target = text($spec, "targetNamespace");
   my $namespace = word("$what: spec.targetNamespace", $target // $home);
@@ -252,10 +254,8 @@ sub released {
     next unless $wave;
     $object = annotate($object, "argocd.argoproj.io/sync-wave", sub { "\"" . ($wave + ($_[0] // 0)) . "\"" });
   }
-  if (defined $own) {
-    my ($sum) = run("sha256sum", $own) =~ /^([0-9a-f]+)/;
-    push @objects, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: $name-values\n  namespace: argocd\ndata:\n  checksum: $sum\n";
-  }
+  my $record = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: $name-values\n  namespace: argocd\ndata:\n";
+  push @objects, "$record  checksum: $sum\n" if defined $own;
   return @objects;
 }
 
