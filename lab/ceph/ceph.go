@@ -72,7 +72,9 @@ type Pool struct {
 	Name   string
 	Size   int // copies, each on another host
 	images map[string]*Image
-	names  map[string]string // the images' names by the names under which they were asked for
+	names  map[string]string // the images' names by the namespaces and names under which they were asked for
+
+	namespaces map[string]bool // RADOS namespaces, beside the one without a name
 }
 
 // Image is an RBD image.
@@ -81,6 +83,8 @@ type Image struct {
 	Bytes    int64
 	dir      string          // the files of its file system
 	watchers map[string]bool // the clients that have mapped it
+
+	namespace string
 }
 
 // Errors of a cluster, in the words of librados and librbd.
@@ -89,6 +93,7 @@ var (
 	ErrCaps     = errors.New("rados: ret=-1, Operation not permitted")
 	ErrNoPool   = errors.New("pool not found")
 	ErrNoImage  = errors.New("image not found")
+	ErrNoSpace  = errors.New("rbd: ret=-2, No such file or directory") // there is no such RADOS namespace
 	ErrWatched  = errors.New("image has watchers")
 	ErrDiffers  = errors.New("image exists with another size")
 	errNoAnswer = errors.New("no monitor answers")
@@ -300,7 +305,7 @@ func (c *Cluster) SetPool(name string, size int) {
 	pool := c.pools[name]
 	if pool == nil {
 		c.lastPool++
-		pool = &Pool{ID: c.lastPool, Name: name, images: map[string]*Image{}, names: map[string]string{}}
+		pool = &Pool{ID: c.lastPool, Name: name, images: map[string]*Image{}, names: map[string]string{}, namespaces: map[string]bool{}}
 		c.pools[name] = pool
 	}
 	pool.Size = size
@@ -318,6 +323,36 @@ func (c *Cluster) RemovePool(name string) int {
 		delete(c.pools, name)
 	}
 	return len(pool.images)
+}
+
+// AddNamespace makes a RADOS namespace in a pool. It reports whether the pool is there.
+func (c *Cluster) AddNamespace(pool, name string) bool {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	p := c.pools[pool]
+	if p != nil {
+		p.namespaces[name] = true
+	}
+	return p != nil
+}
+
+// RemoveNamespace removes a RADOS namespace of a pool. It returns the number of the namespace's images, and removes only an empty one.
+func (c *Cluster) RemoveNamespace(pool, name string) (images int) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	p := c.pools[pool]
+	if p == nil {
+		return 0
+	}
+	for _, image := range p.images {
+		if image.namespace == name {
+			images++
+		}
+	}
+	if images == 0 {
+		delete(p.namespaces, name)
+	}
+	return images
 }
 
 // Images returns the number of images in all pools.

@@ -15,6 +15,19 @@ import (
 type Session struct {
 	cluster *Cluster
 	user    string
+
+	namespace string // RADOS namespace of its images; "" is the one without a name
+}
+
+// In returns a session of the same user in a RADOS namespace.
+func (s *Session) In(namespace string) *Session { return &Session{s.cluster, s.user, namespace} }
+
+// image returns an image in the session's namespace; nil if there is none.
+func (s *Session) image(p *Pool, name string) *Image {
+	if i := p.images[name]; i != nil && i.namespace == s.namespace {
+		return i
+	}
+	return nil
 }
 
 // Connect connects to the cluster of one of the monitors, as a user such as client.admin. Like librados, it tries for as long as no
@@ -63,15 +76,15 @@ func (s *Session) Cluster() (*Cluster, error) {
 	return s.cluster, nil
 }
 
-// mayUse tells whether a capability for OSDs gives access to a pool's images.
-func mayUse(capability, pool string) bool {
+// mayUse tells whether a capability for OSDs gives access to a pool's images in a RADOS namespace.
+func mayUse(capability, pool, namespace string) bool {
 	for grant := range strings.SplitSeq(capability, ",") {
 		words := strings.Fields(grant)
 		switch {
 		case len(words) == 2 && words[0] == "allow" && words[1] == "*":
 			return true
 		case len(words) >= 2 && words[0] == "profile" && words[1] == "rbd":
-			if len(words) == 2 || words[2] == "pool="+pool {
+			if !slices.ContainsFunc(words[2:], func(word string) bool { return word != "pool="+pool && word != "namespace="+namespace }) {
 				return true
 			}
 		}
@@ -89,10 +102,12 @@ func (s *Session) use(ctx context.Context, name string, f func(*Pool) error) err
 			defer c.world.mu.Unlock()
 			pool := c.pools[name]
 			switch {
-			case !mayUse(c.users[s.user].Caps["osd"], name):
+			case !mayUse(c.users[s.user].Caps["osd"], name, s.namespace):
 				return true, ErrCaps
 			case pool == nil:
 				return true, ErrNoPool
+			case s.namespace != "" && !pool.namespaces[s.namespace]:
+				return true, ErrNoSpace
 			case c.quorum() == nil || c.hosts() < minimum(pool.Size):
 				return false, nil
 			}
@@ -111,6 +126,7 @@ func (s *Session) use(ctx context.Context, name string, f func(*Pool) error) err
 func (s *Session) CreateImage(ctx context.Context, pool, request, prefix string, bytes int64) (image string, id int, err error) {
 	err = s.use(ctx, pool, func(p *Pool) error {
 		id = p.ID
+		request = s.namespace + "/" + request
 		if image = p.names[request]; image != "" {
 			if p.images[image].Bytes != bytes {
 				return ErrDiffers
@@ -123,7 +139,7 @@ func (s *Session) CreateImage(ctx context.Context, pool, request, prefix string,
 			return err
 		}
 		p.names[request] = image
-		p.images[image] = &Image{Name: image, Bytes: bytes, dir: dir, watchers: map[string]bool{}}
+		p.images[image] = &Image{Name: image, Bytes: bytes, dir: dir, watchers: map[string]bool{}, namespace: s.namespace}
 		return nil
 	})
 	return image, id, err
@@ -144,7 +160,7 @@ func (s *Session) PoolName(id int) (string, error) {
 // DeleteImage deletes an image that nobody has mapped.
 func (s *Session) DeleteImage(ctx context.Context, pool, image string) error {
 	return s.use(ctx, pool, func(p *Pool) error {
-		i := p.images[image]
+		i := s.image(p, image)
 		switch {
 		case i == nil:
 			return ErrNoImage
@@ -167,7 +183,7 @@ func (s *Session) DeleteImage(ctx context.Context, pool, image string) error {
 // Resize makes an image larger. A smaller size changes nothing.
 func (s *Session) Resize(ctx context.Context, pool, image string, bytes int64) error {
 	return s.use(ctx, pool, func(p *Pool) error {
-		i := p.images[image]
+		i := s.image(p, image)
 		if i == nil {
 			return ErrNoImage
 		}
@@ -180,7 +196,7 @@ func (s *Session) Resize(ctx context.Context, pool, image string, bytes int64) e
 // it. The client's kernel connects by itself, with the key of the session's user.
 func (s *Session) Map(ctx context.Context, pool, image, client string, shared bool) (dir string, err error) {
 	err = s.use(ctx, pool, func(p *Pool) error {
-		i := p.images[image]
+		i := s.image(p, image)
 		switch {
 		case i == nil:
 			return ErrNoImage

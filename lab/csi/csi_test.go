@@ -22,6 +22,7 @@ const monitor = "10.25.11.21:3300"
 
 // fixture is a provisioner's driver, and those of two nodes, on a Ceph cluster with one monitor.
 type fixture struct {
+	cluster    *ceph.Cluster
 	ceph       *ceph.World
 	secrets    map[string]string
 	controller csi.ControllerClient
@@ -38,6 +39,7 @@ func start(t *testing.T) *fixture {
 	require.NoError(t, err)
 	t.Cleanup(stop)
 	c.SetPool("block", 1)
+	f.cluster = c
 	f.secrets = map[string]string{"userID": "csi", "userKey": c.SetUser("client.csi",
 		map[string]string{"mon": "profile rbd", "osd": "profile rbd"}, ceph.AES)}
 	f.controller = csi.NewControllerClient(f.serve(t, "provisioner", true))
@@ -49,11 +51,12 @@ func start(t *testing.T) *fixture {
 
 func (f *fixture) serve(t *testing.T, node string, controller bool) *grpc.ClientConn {
 	d := &Driver{Name: "rook-ceph.rbd.csi.ceph.com", Version: "v3.17.0", Cluster: "infra", Node: node, Controller: controller, Ceph: f.ceph,
-		Monitors: func(_ context.Context, id string) ([]string, error) {
-			if id != "rook-ceph" {
-				return nil, os.ErrNotExist
+		Config: func(_ context.Context, id string) ([]string, string, error) {
+			namespace, known := map[string]string{"rook-ceph": "", "apps": "apps"}[id]
+			if !known {
+				return nil, "", os.ErrNotExist
 			}
-			return []string{monitor}, nil
+			return []string{monitor}, namespace, nil
 		}}
 	socket := Socket(t.Name() + node)
 	require.NoError(t, d.Serve(t.Context(), socket))
@@ -192,4 +195,32 @@ func TestNode_WhatOneNodeWritesTheNextOneReads(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(other, id, "word"))
 	require.NoError(t, err)
 	assert.Equal(t, "slipway", string(content))
+}
+
+func TestCreateVolume_OfAConsumerOfItsOwnIsInItsNamespace(t *testing.T) {
+	f := start(t)
+	shared, err := f.controller.CreateVolume(t.Context(), f.request("pvc-1"))
+	require.NoError(t, err)
+	f.secrets = map[string]string{"userID": "apps", "userKey": f.cluster.SetUser("client.apps",
+		map[string]string{"mon": "profile rbd", "osd": "profile rbd pool=block namespace=apps"}, ceph.AES)}
+	_, err = f.controller.CreateVolume(t.Context(), f.request("pvc-1"))
+	require.ErrorContains(t, err, ceph.ErrCaps.Error(), "its user may not use the pool without the namespace")
+	r := f.request("pvc-1")
+	r.Parameters["clusterID"] = "apps"
+	_, err = f.controller.CreateVolume(t.Context(), r)
+	require.ErrorContains(t, err, ceph.ErrNoSpace.Error())
+	require.True(t, f.cluster.AddNamespace("block", "apps"))
+	own, err := f.controller.CreateVolume(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, 2, f.cluster.Images(), "the same name is that of another volume there")
+	_, err = f.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: shared.Volume.VolumeId, Secrets: f.secrets})
+	require.ErrorContains(t, err, ceph.ErrCaps.Error())
+	require.Equal(t, 1, f.cluster.RemoveNamespace("block", "apps"), "it has a volume")
+	_, err = f.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: own.Volume.VolumeId, Secrets: f.secrets})
+	require.NoError(t, err)
+	require.Zero(t, f.cluster.RemoveNamespace("block", "apps"))
+	require.Equal(t, 1, f.cluster.Images())
+	f.cluster.RemoveUser("client.apps")
+	_, err = f.controller.CreateVolume(t.Context(), r)
+	require.ErrorContains(t, err, ceph.ErrDenied.Error(), "it was shut out")
 }

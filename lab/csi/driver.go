@@ -33,8 +33,8 @@ type Driver struct {
 	// Controller says that the driver serves the provisioner's pod.
 	Controller bool
 	Ceph       *ceph.World
-	// Monitors returns the addresses of the monitors of a cluster id, from the configuration that the container mounts.
-	Monitors func(ctx context.Context, clusterID string) ([]string, error)
+	// Config returns the addresses of the monitors of a cluster id, and its RADOS namespace, from the configuration that the container mounts.
+	Config func(ctx context.Context, clusterID string) (monitors []string, namespace string, err error)
 
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -139,7 +139,7 @@ func (d *Driver) connect(ctx context.Context, clusterID string, secrets map[stri
 	case key == "":
 		return nil, status.Error(codes.InvalidArgument, "missing key field 'userKey' in secrets")
 	}
-	monitors, err := d.Monitors(ctx, clusterID)
+	monitors, namespace, err := d.Config(ctx, clusterID)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "failed to fetch monitor list using clusterID (%s): %v", clusterID, err)
 	}
@@ -147,7 +147,7 @@ func (d *Driver) connect(ctx context.Context, clusterID string, secrets map[stri
 	if err != nil {
 		return nil, d.failure(fmt.Errorf("failed to get connection: connecting failed: %w", err))
 	}
-	return session, nil
+	return session.In(namespace), nil
 }
 
 // failure is the error of a call that Ceph did not answer as wanted. Once the caller has given up, gRPC answers for itself.

@@ -114,7 +114,8 @@ func (s *storageCluster) explain(t *testing.T) {
 // install installs the CRDs, without their schemas, what the chart installs, and a StorageClass.
 func (s *storageCluster) install(t *testing.T) {
 	for kind, group := range map[string]string{"CephCluster": "ceph.rook.io", "CephBlockPool": "ceph.rook.io", "CephClient": "ceph.rook.io",
-		"Driver": "csi.ceph.io", "OperatorConfig": "csi.ceph.io", "CephConnection": "csi.ceph.io", "ClientProfile": "csi.ceph.io"} {
+		"Driver": "csi.ceph.io", "OperatorConfig": "csi.ceph.io", "CephConnection": "csi.ceph.io", "ClientProfile": "csi.ceph.io",
+		"CephBlockPoolRadosNamespace": "ceph.rook.io"} {
 		s.create(t, "customresourcedefinitions", fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: %[1]ss.%[3]s}
@@ -371,14 +372,15 @@ func documentedManifests(t *testing.T) (manifests []string) {
 }
 
 // documentedWords returns what stands for each word in the manifests: what the document's commands print on the provider, once Rook has made
-// it.
-func (s *storageCluster) documentedWords(t *testing.T) map[string]string {
+// it, for the users with a prefix.
+func (s *storageCluster) documentedWords(t *testing.T, users string) map[string]string {
 	t.Helper()
 	row := regexp.MustCompile("(?m)^\\| `([A-Z-]+)` \\| `kubectl -n rook-ceph get (secret|configmap) ([a-z-]+) -o go-template='(.*)'` \\|$")
 	rows := row.FindAllStringSubmatch(fileOf(t, storageDocument), -1)
 	require.Len(t, rows, 5)
 	words := map[string]string{}
 	for _, row := range rows {
+		row[3] = strings.ReplaceAll(row[3], "consumer-", users)
 		s.eventually(t, "the provider has "+row[3], func() bool {
 			object, err := s.custom.Resource(schema.GroupVersionResource{Version: "v1", Resource: row[2] + "s"}).Namespace("rook-ceph").
 				Get(t.Context(), row[3], metav1.GetOptions{})
@@ -420,7 +422,7 @@ func TestStorage_AConsumerUsesTheCephOfAnotherCluster(t *testing.T) {
 	s.create(t, "cephclusters", `{apiVersion: ceph.rook.io/v1, kind: CephCluster, metadata: {name: rook-ceph, namespace: rook-ceph},
 spec: {external: {enable: true}}}`)
 	s.eventually(t, "the consumer waits", func() bool { return s.health(t) == "Connecting " })
-	words := provider.documentedWords(t)
+	words := provider.documentedWords(t, "consumer-")
 	wrong := maps.Clone(words)
 	for _, key := range []string{"HEALTH-KEY", "NODE-KEY", "PROVISIONER-KEY"} {
 		wrong[key] = "QVFDaHgxUm1BQUFBQUJBQUVBQUFBQUFBQUFBQUFBQUFBQUFBQUE9PQ=="

@@ -115,9 +115,12 @@ func (o *csiOperator) reconcile(ctx context.Context) error {
 type csiClusterConfig struct {
 	ClusterID string   `json:"clusterID"`
 	Monitors  []string `json:"monitors"`
+	RBD       struct {
+		RadosNamespace string `json:"radosNamespace"`
+	} `json:"rbd"`
 }
 
-// reconcileConfig writes the drivers' configuration: the monitors of each ClientProfile.
+// reconcileConfig writes the drivers' configuration: the monitors and the RADOS namespace of each ClientProfile.
 func (o *csiOperator) reconcileConfig(ctx context.Context) error {
 	entries := []csiClusterConfig{}
 	for _, profile := range o.profiles.List() {
@@ -125,7 +128,9 @@ func (o *csiOperator) reconcileConfig(ctx context.Context) error {
 		for _, connection := range o.connections.List() {
 			if profile.GetNamespace() == o.Pod.Namespace && connection.GetNamespace() == o.Pod.Namespace && connection.GetName() == name {
 				monitors, _, _ := unstructured.NestedStringSlice(connection.Object, "spec", "monitors")
-				entries = append(entries, csiClusterConfig{profile.GetName(), monitors})
+				entry := csiClusterConfig{ClusterID: profile.GetName(), Monitors: monitors}
+				entry.RBD.RadosNamespace, _, _ = unstructured.NestedString(profile.Object, "spec", "rbd", "radosNamespace")
+				entries = append(entries, entry)
 			}
 		}
 	}

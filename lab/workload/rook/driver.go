@@ -39,28 +39,28 @@ func (r *Rook) csiDriver(c workload.Container) *csi.Driver {
 		Name: flagOf(c, "drivername"), Version: tagOf(c.Spec.Image), Cluster: c.Cluster.Name, Node: c.Node,
 		Controller: flagOf(c, "controllerserver") == "true",
 		Ceph:       r.Ceph,
-		Monitors:   func(ctx context.Context, id string) ([]string, error) { return csiMonitors(ctx, c, id) },
+		Config:     func(ctx context.Context, id string) ([]string, string, error) { return csiConfigOf(ctx, c, id) },
 	}
 }
 
-// csiMonitors reads the monitors of a cluster id from the driver's configuration.
-func csiMonitors(ctx context.Context, c workload.Container, clusterID string) ([]string, error) {
+// csiConfigOf reads the monitors and the RADOS namespace of a cluster id from the driver's configuration.
+func csiConfigOf(ctx context.Context, c workload.Container, clusterID string) (monitors []string, namespace string, err error) {
 	config, err := c.Cluster.Client.CoreV1().ConfigMaps(c.Pod.Namespace).Get(ctx, csiConfig, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var entries []csiClusterConfig
 	if err := json.Unmarshal([]byte(config.Data[csiConfigKey]), &entries); err != nil {
-		return nil, fmt.Errorf("unmarshal failed (%w), raw buffer response: %s", err, config.Data[csiConfigKey])
+		return nil, "", fmt.Errorf("unmarshal failed (%w), raw buffer response: %s", err, config.Data[csiConfigKey])
 	}
 	at := slices.IndexFunc(entries, func(e csiClusterConfig) bool { return e.ClusterID == clusterID })
 	if at < 0 {
-		return nil, fmt.Errorf("missing configuration for cluster ID %q", clusterID)
+		return nil, "", fmt.Errorf("missing configuration for cluster ID %q", clusterID)
 	}
 	if len(entries[at].Monitors) == 0 {
-		return nil, fmt.Errorf("empty monitor list for cluster ID (%s) in config", clusterID)
+		return nil, "", fmt.Errorf("empty monitor list for cluster ID (%s) in config", clusterID)
 	}
-	return entries[at].Monitors, nil
+	return entries[at].Monitors, entries[at].RBD.RadosNamespace, nil
 }
 
 // driverName asks a driver for its name.

@@ -1,6 +1,7 @@
 package rook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -94,6 +95,28 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 	}
 	c.SetPool(cr.GetName(), body.Spec.Replicated.Size)
 	return o.setPhase(ctx, cephPools, cr, "Ready")
+}
+
+// reconcileSpace makes a RADOS namespace of a CephBlockPoolRadosNamespace. One with images is not deleted. Not modelled: the ClientProfile of
+// the namespace, with which the provider itself would use it.
+func (o *rookOperator) reconcileSpace(ctx context.Context, cr *unstructured.Unstructured) error {
+	var body struct {
+		Spec struct{ BlockPoolName, Name string }
+	}
+	if err := workload.Decode(cr, &body); err != nil {
+		return err
+	}
+	pool, name := body.Spec.BlockPoolName, cmp.Or(body.Spec.Name, cr.GetName())
+	c, err := o.begin(ctx, cephSpaces, cr, "cephblockpoolradosnamespace.ceph.rook.io", func(c *ceph.Cluster) bool {
+		return c.RemoveNamespace(pool, name) == 0
+	})
+	if c == nil {
+		return err
+	}
+	if !c.AddNamespace(pool, name) {
+		return o.setPhase(ctx, cephSpaces, cr, "Progressing")
+	}
+	return o.setPhase(ctx, cephSpaces, cr, "Ready")
 }
 
 // reconcileClient makes a Ceph user of a CephClient, and a Secret with its key.

@@ -21,8 +21,8 @@ import (
 
 // Rook has the simulated programs of Rook 1.20, of the operator of Ceph's CSI drivers, and of these drivers, for all clusters of a lab.
 //
-// The operator acts on CephCluster, CephBlockPool and CephClient with the names, labels, conditions and texts of the real one. It uses an
-// administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator picks nodes by itself), failover of
+// The operator acts on CephCluster, CephBlockPool, CephBlockPoolRadosNamespace and CephClient with the names, labels, conditions and texts of
+// the real one. It uses an administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator picks nodes by itself), failover of
 // monitors, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets, rotation of keys but those of daemons. All
 // daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5 knows no types of keys, as the real one. Where the
 // real operator waits a minute, this one waits two seconds, except for the health: a CephCluster may be a minute behind.
@@ -54,6 +54,7 @@ var (
 	cephClusters = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephclusters"}
 	cephPools    = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephblockpools"}
 	cephClients  = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephclients"}
+	cephSpaces   = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephblockpoolradosnamespaces"}
 )
 
 // rookInterval is how often the operator looks at Ceph.
@@ -65,6 +66,7 @@ type rookOperator struct {
 	applier
 	rook                     *Rook
 	clusters, pools, clients workload.ObjectCache[*unstructured.Unstructured]
+	spaces                   workload.ObjectCache[*unstructured.Unstructured]
 	prepared                 map[string]int64 // generations of CephClusters for which disks were prepared, by node
 }
 
@@ -84,7 +86,7 @@ func (r *Rook) startOperator(ctx context.Context, c workload.Container) (*worklo
 }
 
 func (o *rookOperator) crdsExist(ctx context.Context) error {
-	for _, kind := range []schema.GroupVersionResource{cephClusters, cephPools, cephClients, csiConnections, csiProfiles} {
+	for _, kind := range []schema.GroupVersionResource{cephClusters, cephPools, cephClients, cephSpaces, csiConnections, csiProfiles} {
 		if _, err := o.Cluster.Dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return err
 		}
@@ -95,11 +97,11 @@ func (o *rookOperator) crdsExist(ctx context.Context) error {
 // run acts until the operator ends.
 func (o *rookOperator) run(ctx context.Context) {
 	o.clusters, o.pools = workload.NewCustomCache(ctx, o.Cluster, cephClusters), workload.NewCustomCache(ctx, o.Cluster, cephPools)
-	o.clients = workload.NewCustomCache(ctx, o.Cluster, cephClients)
+	o.clients, o.spaces = workload.NewCustomCache(ctx, o.Cluster, cephClients), workload.NewCustomCache(ctx, o.Cluster, cephSpaces)
 	tick := time.NewTicker(rookInterval)
 	defer tick.Stop()
 	for {
-		if o.clusters.Synced() && o.pools.Synced() && o.clients.Synced() {
+		if o.clusters.Synced() && o.pools.Synced() && o.clients.Synced() && o.spaces.Synced() {
 			if err := o.reconcile(ctx); err != nil && ctx.Err() == nil {
 				o.logOnce("op-k8sutil: " + strings.ReplaceAll(err.Error(), "\n", "; "))
 			}
@@ -110,6 +112,7 @@ func (o *rookOperator) run(ctx context.Context) {
 		case <-o.clusters.Changed:
 		case <-o.pools.Changed:
 		case <-o.clients.Changed:
+		case <-o.spaces.Changed:
 		case <-tick.C:
 		}
 	}
@@ -126,6 +129,9 @@ func (o *rookOperator) reconcile(ctx context.Context) error {
 	}
 	for _, cr := range o.pools.List() {
 		errs = append(errs, o.reconcilePool(ctx, cr))
+	}
+	for _, cr := range o.spaces.List() {
+		errs = append(errs, o.reconcileSpace(ctx, cr))
 	}
 	for _, cr := range o.clients.List() {
 		errs = append(errs, o.reconcileClient(ctx, cr))
