@@ -305,8 +305,8 @@ func (c clusterCheck) storageVault() {
 	}
 }
 
-// radosNamespace checks that a RADOS namespace keeps a consumer apart. Rook's own ClientProfile, without a namespace, has the name rook-ceph
-// (CreateDefaultClientProfile in pkg/operator/ceph/csi/config.go).
+// radosNamespace checks that a RADOS namespace keeps a consumer apart. Rook's own ClientProfile, without a namespace, has the name
+// rook-ceph (CreateDefaultClientProfile in pkg/operator/ceph/csi/config.go).
 func (c clusterCheck) radosNamespace() {
 	const path = "storage.radosNamespace"
 	switch s := c.Storage; {
@@ -316,7 +316,8 @@ func (c clusterCheck) radosNamespace() {
 	case s.Vault != "":
 		c.Found(path, "remove it, or the vault", "%s is not for a consumer with storage.vault, whose users all consumers share", s.RadosNamespace)
 	case s.RadosNamespace == RookNamespace:
-		c.Found(path, "write another name, such as that of the cluster", "%s is what Rook calls the storage without a namespace", s.RadosNamespace)
+		c.Found(path, "write another name, such as that of the cluster", "%s is what Rook calls the storage without a namespace",
+			s.RadosNamespace)
 	}
 }
 
@@ -412,8 +413,8 @@ var storageSettings = []Setting{
 			}
 			return "git"
 		}},
-	{"STORAGE_CLUSTER_ID", "storage.radosNamespace", "`clusterID` of the StorageClass: the ClientProfile with the consumer's RADOS namespace; " +
-		"only with one", func(c *Cluster) string { return c.Storage.RadosNamespace }},
+	{"STORAGE_CLUSTER_ID", "storage.radosNamespace", "`clusterID` of the StorageClass: the ClientProfile with the consumer's RADOS " +
+		"namespace; only with one", func(c *Cluster) string { return c.Storage.RadosNamespace }},
 	{"STORAGE_VAULT", "storage.vault", "the vault; only with one", func(c *Cluster) string { return c.Storage.Vault }},
 }
 

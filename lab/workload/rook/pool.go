@@ -97,8 +97,8 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 	return o.setPhase(ctx, cephPools, cr, "Ready")
 }
 
-// reconcileSpace makes a RADOS namespace of a CephBlockPoolRadosNamespace. One with images is not deleted. Not modelled: the ClientProfile of
-// the namespace, with which the provider itself would use it.
+// reconcileSpace makes a RADOS namespace of a CephBlockPoolRadosNamespace. One with images is not deleted. Not modelled: the ClientProfile
+// of the namespace, with which the provider itself would use it.
 func (o *rookOperator) reconcileSpace(ctx context.Context, cr *unstructured.Unstructured) error {
 	var body struct {
 		Spec struct{ BlockPoolName, Name string }

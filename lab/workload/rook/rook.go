@@ -21,11 +21,12 @@ import (
 
 // Rook has the simulated programs of Rook 1.20, of the operator of Ceph's CSI drivers, and of these drivers, for all clusters of a lab.
 //
-// The operator acts on CephCluster, CephBlockPool, CephBlockPoolRadosNamespace and CephClient with the names, labels, conditions and texts of
-// the real one. It uses an administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator picks nodes by itself), failover of
-// monitors, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets, rotation of keys but those of daemons. All
-// daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5 knows no types of keys, as the real one. Where the
-// real operator waits a minute, this one waits two seconds, except for the health: a CephCluster may be a minute behind.
+// The operator acts on CephCluster, CephBlockPool, CephBlockPoolRadosNamespace and CephClient with the names, labels, conditions and
+// texts of the real one. It uses an administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator
+// picks nodes by itself), failover of monitors, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets,
+// rotation of keys but those of daemons. All daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5
+// knows no types of keys, as the real one. Where the real operator waits a minute, this one waits two seconds, except for the health: a
+// CephCluster may be a minute behind.
 type Rook struct {
 	Ceph *ceph.World
 
