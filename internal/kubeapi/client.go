@@ -119,6 +119,14 @@ func (c *Client) Read(ctx context.Context, path string) ([]byte, error) {
 	return c.read(ctx, path, anything)
 }
 
+// ReadLong is Read for a long answer, such as the metrics: it takes as long as ctx lets it, whatever the client's timeout is.
+func (c *Client) ReadLong(ctx context.Context, path string) ([]byte, error) {
+	patient, without := *c, *c.HTTP
+	without.Timeout = 0
+	patient.HTTP = &without
+	return patient.Read(ctx, path)
+}
+
 func (c *Client) read(ctx context.Context, path, accept string) ([]byte, error) {
 	response, err := c.get(ctx, path, accept)
 	if err != nil {

@@ -67,6 +67,29 @@ func TestReadJSON_WaitsForABusyServerAndTellsWhatIsMissing(t *testing.T) {
 	assert.False(t, found)
 }
 
+func TestReadLong_WaitsForTheEndOfALongAnswer(t *testing.T) {
+	s := server(t, 0, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("begins"))
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-time.After(300 * time.Millisecond):
+			_, _ = w.Write([]byte(" and ends"))
+		case <-r.Context().Done():
+		}
+	})
+	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, s)), 100*time.Millisecond)
+	require.NoError(t, err)
+	_, err = api.Read(t.Context(), "/metrics")
+	require.ErrorContains(t, err, "Client.Timeout")
+	answer, err := api.ReadLong(t.Context(), "/metrics")
+	require.NoError(t, err)
+	assert.Equal(t, "begins and ends", string(answer))
+	ending, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = api.ReadLong(ending, "/metrics")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 func TestReadJSON_ReturnsARefusalAtOnceInTheServersWords(t *testing.T) {
 	status := `{"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "you may not", "code": 403}`
 	api := connect(t, server(t, 0, func(w http.ResponseWriter, r *http.Request) {

@@ -24,6 +24,7 @@ func TestUnknownGates_AreThoseThatTheMetricsOfTheAPIServerDoNotName(t *testing.T
 	_, err = live.UnknownGates(t.Context(), gated)
 	require.Error(t, err, "no API server says what it knows")
 
+	kube.answers["GET /version"] = "{}"
 	kube.answers["GET /metrics"] = "# TYPE kubernetes_feature_enabled gauge\n" +
 		`kubernetes_feature_enabled{name="CPUManager",stage=""} 1` + "\n" +
 		`kubernetes_feature_enabled{name="SidecarContainers",stage="BETA"} 1` + "\n"

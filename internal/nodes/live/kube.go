@@ -245,23 +245,43 @@ func (c *Cluster) Version(ctx context.Context, node turn.Node) (string, error) {
 	return info.GitVersion, nil
 }
 
+// metricsTimeout is for the metrics of an API server that answers: those of a big one are tens of megabytes, and a busy one takes its time.
+const metricsTimeout = time.Minute
+
 // Metrics returns the metrics of the API server at a control plane's own address.
 func (c *Cluster) Metrics(ctx context.Context, node turn.Node) (string, error) {
-	answer, err := c.get(ctx, node, "metrics")
+	server, err := c.server(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	if _, err := server.Read(ctx, "/version"); err != nil {
+		return "", err
+	}
+	reading, cancel := context.WithTimeout(ctx, metricsTimeout)
+	defer cancel()
+	answer, err := server.ReadLong(reading, "/metrics")
 	return string(answer), err
 }
 
 // get reads a path of the API server at a control plane's own address.
 func (c *Cluster) get(ctx context.Context, node turn.Node, path string) ([]byte, error) {
+	server, err := c.server(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	return server.Read(ctx, "/"+path)
+}
+
+// server returns the client of the API server at a control plane's own address.
+func (c *Cluster) server(ctx context.Context, node turn.Node) (*kubeapi.Client, error) {
 	servers, _, err := c.kube.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, one := range servers {
-		if one.address != node.Address {
-			continue
+		if one.address == node.Address {
+			return one.Client, nil
 		}
-		return one.Read(ctx, "/"+path)
 	}
 	return nil, fmt.Errorf("%s is no control plane", node.Name)
 }

@@ -221,9 +221,7 @@ func (j *job) namesRemovedAPIs(ctx context.Context, plan versions.Plan) error {
 	}
 	var used []string
 	for _, node := range plan.Kubernetes[versions.APIServer] {
-		asking, cancel := context.WithTimeout(ctx, callTimeout)
-		text, err := j.Metrics(asking, node)
-		cancel()
+		text, err := j.Metrics(ctx, node)
 		if err != nil {
 			return fmt.Errorf("%s: it is not known whether a removed API is in use, because the metrics of its API server cannot be read: %w",
 				node.Name, err)
