@@ -96,7 +96,8 @@ type agentRule struct {
 var agentRules = []agentRule{
 	{"loadBalancer.mode", func(e effective) bool {
 		return e.dsr() && e.tunnel() && (e.text("tunnelProtocol") != "geneve" || e.text("loadBalancer.dsrDispatch") != "geneve")
-	}, "sends answers past the tunnel", "write snat, or set tunnelProtocol and loadBalancer.dsrDispatch to geneve, or cilium.routing: native"},
+	}, "sends answers past the tunnel",
+		"write snat, or set tunnelProtocol and loadBalancer.dsrDispatch to geneve, or, in no mesh, cilium.routing: native"},
 	{"loadBalancer.dsrDispatch", func(e effective) bool {
 		return e.dsr() && !e.tunnel() && e.text("loadBalancer.dsrDispatch") == "geneve" && e.text("tunnelProtocol") != "geneve"
 	}, "needs tunnelProtocol: geneve", "add it, or write opt"},
@@ -106,7 +107,7 @@ var agentRules = []agentRule{
 		"does not work with masquerading in BPF", "remove it, or set cilium.masquerade: iptables"},
 	{"installNoConntrackIptablesRules", func(e effective) bool {
 		return e.on("installNoConntrackIptablesRules") && (e.tunnel() || !e.bpf())
-	}, "needs native routing and masquerading in BPF", "remove it, or set cilium.routing: native and cilium.masquerade: bpf"},
+	}, "needs native routing and masquerading in BPF", "remove it, or, in no mesh, set cilium.routing: native and cilium.masquerade: bpf"},
 	{"enableIPv4BIGTCP", func(e effective) bool { return e.on("enableIPv4BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
 	{"enableIPv6BIGTCP", func(e effective) bool { return e.on("enableIPv6BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
 	{"bandwidthManager.bbrHostNamespaceOnly", func(e effective) bool {

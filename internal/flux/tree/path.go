@@ -26,7 +26,11 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	case err != nil:
 		return nil, nil, err
 	case !info.IsDir():
-		return nil, cluster.Problems{cluster.NewProblem(key, "write "+path.Dir(folder), "%s is a file, and a folder is applied", folder)}, nil
+		of := path.Dir(folder)
+		if slices.Contains(folders(repository, of), "clusters") { // which the folder would apply, all of them
+			of = path.Join(of, "clusters", stack.Identity.Name)
+		}
+		return nil, cluster.Problems{cluster.NewProblem(key, "write "+of, "%s is a file, and a folder is applied", folder)}, nil
 	}
 	reader, settings := newReader(repository), stack.Settings()
 	unread := reader.all(folder, settings) // possibly for a setting in a path

@@ -222,6 +222,8 @@ func TestCheckStack_ChecksThePathAsFarAsTheCheckoutHasIt(t *testing.T) {
 			"this repository, did you mean kubernetes/clusters/infra?"},
 		"clusters/home": {"gitops.path: clusters/home is no folder of this checkout; make it there, unless the cluster is applied from another " +
 			"repository"},
+		"kubernetes/slipway-settings.yaml": {1: "gitops.path: kubernetes/slipway-settings.yaml is a file, and a folder is applied; write " +
+			"kubernetes/clusters/infra"},
 		"kubernetes/clusters/infra/object.yaml": {1: "gitops.path: kubernetes/clusters/infra/object.yaml is a file, and a folder is " +
 			"applied; write kubernetes/clusters/infra"},
 	} {
