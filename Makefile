@@ -188,6 +188,7 @@ CHART ?=
 
 .PHONY: golden
 golden: ## Write the golden files, the reference and the generated tables anew; with the keys of a chart's values: CHART=FOLDER
+	cp Pulumi.apps.yaml Pulumi.infra.yaml tests/clusters/samples
 	go test ./components/cilium/chart ./components/secrets ./internal/health ./internal/health/externalsecrets \
 		./internal/health/gate ./internal/flux/handover ./internal/argocd/handover ./internal/health/mesh ./internal/health/storage ./internal/health/own \
 		./cluster/machineconfig ./cluster/releases ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults ./cmd/newcluster -update

@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +20,7 @@ func TestLocalStorage_NeedsAUserVolumeAndTheTree(t *testing.T) {
 			c.GitOps.Enabled = false
 		},
 	} {
-		c := clusters.Read(t, filepath.Join(clusters.Root(t), "Pulumi.infra.yaml"))
+		c := clusters.Read(t, clusters.Sample(t, "infra"))
 		volume := cluster.DataDisk{Name: "data", Size: cluster.GiB, Use: cluster.DiskVolume}
 		c.Storage.Local, c.NodePools[1].DataDisks = "data", append(c.NodePools[1].DataDisks, volume)
 		change(c)

@@ -15,7 +15,7 @@ import (
 // apps returns the cluster of Pulumi.apps.yaml as the peer of infra, after a change.
 func apps(t *testing.T, change func(*cluster.Cluster)) *cluster.Cluster {
 	t.Helper()
-	peer := clusters.Load(t, clusters.Root(t)+"/Pulumi.apps.yaml")
+	peer := clusters.Load(t, clusters.Sample(t, "apps"))
 	peer.Mesh.Peers = []string{"infra"}
 	change(peer)
 	return peer

@@ -66,7 +66,7 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 			`{"name":"infra-worker-2","devices":[` + disk + `2"},` + disk + `4"}]}]`,
 	}, storage(provider))
 
-	consumer := clusters.Load(t, clusters.Root(t)+"/Pulumi.apps.yaml")
+	consumer := clusters.Load(t, clusters.Sample(t, "apps"))
 	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "onepassword", "VAULT": "storage"}, storage(consumer))
 	consumer.Storage.Vault = ""
 	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "git"}, storage(consumer))

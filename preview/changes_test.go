@@ -17,8 +17,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// repository is the checkout that these tests change.
-const repository = ".."
+// repository is the checkout that these tests change, with the copies of its stack files.
+const (
+	repository = ".."
+	samples    = "tests/clusters/samples"
+)
 
 // edit replaces a text in a file, in which it must occur. Without one, the file is new: a copy of the repository's file is.
 type edit struct{ file, was, is string }
@@ -93,7 +96,7 @@ func read(t *testing.T, edits ...edit) []checkout.Stack {
 	folder := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(folder, "kubernetes"), os.DirFS(filepath.Join(repository, "kubernetes"))))
 	for _, name := range []string{apps, infra} {
-		text, err := os.ReadFile(filepath.Join(repository, name))
+		text, err := os.ReadFile(filepath.Join(repository, samples, name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 	}

@@ -31,7 +31,7 @@ func checkoutOf(t *testing.T, base, change string) (folder string) {
 	write := func(path, text string, mode os.FileMode) { require.NoError(t, os.WriteFile(path, []byte(text), mode)) }
 	require.NoError(t, os.CopyFS(filepath.Join(folder, "kubernetes"), os.DirFS(filepath.Join(repository, "kubernetes"))))
 	for _, name := range []string{"Pulumi.apps.yaml", "Pulumi.infra.yaml"} {
-		text, err := os.ReadFile(filepath.Join(repository, name))
+		text, err := os.ReadFile(filepath.Join(repository, samples, name))
 		require.NoError(t, err)
 		write(filepath.Join(folder, name), string(text), 0o600)
 	}

@@ -35,6 +35,14 @@ func execute(t *testing.T, c *cobra.Command, folder string, args ...string) (cod
 	return code, stdout.String(), stderr.String()
 }
 
+// project returns the folder of a project like the repository.
+func project(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	require.NoError(t, clusters.Project(folder, clusters.Root(t)))
+	return folder
+}
+
 // checked checks stacks in a folder.
 func checked(t *testing.T, folder string, args ...string) (code int, out, problems string) {
 	t.Helper()
@@ -84,7 +92,7 @@ func TestConfigCheck_WrongUseIsExitCodeTwo(t *testing.T) {
 }
 
 func TestConfigCheck_AcceptsTheStackFilesOfTheRepository(t *testing.T) {
-	code, out, problems := checked(t, root, "infra", "apps")
+	code, out, problems := checked(t, project(t), "infra", "apps")
 	assert.Equal(t, valid, code)
 	assert.Empty(t, problems)
 	assert.True(t, strings.HasPrefix(out, "Pulumi.infra.yaml: valid\n"), out)
@@ -96,15 +104,15 @@ func TestConfigCheck_AcceptsTheStackFilesOfTheRepository(t *testing.T) {
 func TestConfigCheck_NamesTheTokenOfProxmoxUnlessTheEnvironmentHasIt(t *testing.T) {
 	const says = "proxmoxApiToken is not in this file; set it with: pulumi config set --stack infra --secret slipway:proxmoxApiToken\n"
 	t.Setenv("PROXMOX_VE_API_TOKEN", "")
-	_, out, _ := checked(t, root, "infra")
+	_, out, _ := checked(t, project(t), "infra")
 	assert.Contains(t, out, says)
 	t.Setenv("PROXMOX_VE_API_TOKEN", "x")
-	_, out, _ = checked(t, root, "infra")
+	_, out, _ = checked(t, project(t), "infra")
 	assert.NotContains(t, out, says)
 }
 
 func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
-	code, out, _ := checked(t, filepath.Join(root, "docs"), "infra")
+	code, out, _ := checked(t, filepath.Join(project(t), "docs"), "infra")
 	assert.Equal(t, valid, code)
 	assert.Contains(t, out, string(filepath.Separator)+"Pulumi.infra.yaml: valid\n")
 }
@@ -246,7 +254,7 @@ func TestConfigCheck_ExitCodesDifferForInvalidAndUnreadableFiles(t *testing.T) {
 		assert.NotEmpty(t, problems, absent)
 		assert.Empty(t, out, absent)
 	}
-	code, out, _ := checked(t, root, "infra", "absent")
+	code, out, _ := checked(t, project(t), "infra", "absent")
 	assert.Equal(t, unreadable, code, "the highest exit code of all files")
 	assert.Contains(t, out, "valid")
 
@@ -274,7 +282,7 @@ func TestConfigCheck_ChecksAFileOnceHoweverItIsNamed(t *testing.T) {
 }
 
 func TestConfigCheck_ChecksAllStackFilesWithoutAName(t *testing.T) {
-	code, out, problems := checked(t, filepath.Join(root, "docs"))
+	code, out, problems := checked(t, filepath.Join(project(t), "docs"))
 	assert.Equal(t, valid, code, problems)
 	assert.Contains(t, out, "Pulumi.infra.yaml: valid\n")
 	assert.Contains(t, out, "Pulumi.apps.yaml: valid\n")
@@ -314,7 +322,7 @@ func TestConfigCheck_AcceptsThreeClustersOfOneMesh(t *testing.T) {
 // A copy of a stack file in which only the name was changed, beside its original and another one.
 func TestConfigCheck_NamesEverythingThatAThirdClusterMustHaveOfItsOwn(t *testing.T) {
 	folder, _ := clusters.Three(t, func(string) string {
-		text, err := os.ReadFile(filepath.Join(clusters.Root(t), "Pulumi.apps.yaml"))
+		text, err := os.ReadFile(clusters.Sample(t, "apps"))
 		require.NoError(t, err)
 		return string(text)
 	})
@@ -372,9 +380,9 @@ func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {
 // What follows from the provider's file, such as settings of the tree, would be reported although this file has all keys.
 func TestConfigCheck_PrintsOnlyTheFaultOfAProvidersFile(t *testing.T) {
 	checkout := clusters.Root(t)
-	apps, err := os.ReadFile(filepath.Join(checkout, "Pulumi.apps.yaml"))
+	apps, err := os.ReadFile(clusters.Sample(t, "apps"))
 	require.NoError(t, err)
-	infra, err := os.ReadFile(filepath.Join(checkout, "Pulumi.infra.yaml"))
+	infra, err := os.ReadFile(clusters.Sample(t, "infra"))
 	require.NoError(t, err)
 	for name, provider := range map[string]string{
 		"infra has a stack file with problems":    strings.Replace(string(infra), "    name: infra\n", "    name: Infra\n", 1),

@@ -191,7 +191,7 @@ func TestCompare_ListsEveryConflictWithACopy(t *testing.T) {
 }
 
 func TestCompare_FindsNothingInTheStackFiles(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	files, err := filepath.Glob(filepath.Join(samples, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 2)
 	var stacks []*cluster.Cluster
@@ -207,9 +207,9 @@ func TestCompare_FindsNothingInTheStackFiles(t *testing.T) {
 
 // The tree is a copy, too: a setting that the third cluster lacks is empty in it.
 func TestThird_HasEverySettingOfTheFileThatItIsMadeFrom(t *testing.T) {
-	third, err := loadText(nil, filepath.Join(root, "Pulumi.edge.yaml"), []byte(fixtures.Third()))
+	third, err := loadText(nil, filepath.Join(samples, "Pulumi.edge.yaml"), []byte(fixtures.Third()))
 	require.NoError(t, err)
-	apps, err := loadFile(filepath.Join(root, "Pulumi.apps.yaml"))
+	apps, err := loadFile(filepath.Join(samples, "Pulumi.apps.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, apps.GitOps.Settings)
 	for setting := range apps.GitOps.Settings {

@@ -13,11 +13,14 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// root is the repository's root, where the committed stack files are.
-const root = "../.."
+// root is the repository's root, and samples has the copies of its stack files.
+const (
+	root    = "../.."
+	samples = root + "/tests/clusters/samples"
+)
 
 func TestStackFiles_AreValidAndHoldNoSecret(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	files, err := filepath.Glob(filepath.Join(samples, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 2, "infra and apps at least")
 	for _, file := range files {
@@ -53,7 +56,7 @@ func TestStackFiles_DeclareTheTwoClusters(t *testing.T) {
 		{"apps", "10.246.0.0/16", "10.25.12.100", "10.25.12.120", "kubernetes/clusters/apps", 2, 3, 3, cluster.StorageConsumer},
 	} {
 		t.Run(want.stack, func(t *testing.T) {
-			stack, err := loadFile(filepath.Join(root, "Pulumi."+want.stack+".yaml"))
+			stack, err := loadFile(filepath.Join(samples, "Pulumi."+want.stack+".yaml"))
 			require.NoError(t, err)
 			assert.Equal(t, want.stack, stack.Stack)
 			assert.Equal(t, want.stack, stack.Identity.Name)
@@ -71,7 +74,7 @@ func TestStackFiles_DeclareTheTwoClusters(t *testing.T) {
 
 // The clusters share a Proxmox cluster, a mesh and a network, so their names, ids and addresses must differ.
 func TestStackFiles_ShareNoIdentity(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	files, err := filepath.Glob(filepath.Join(samples, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	var all []*cluster.Cluster
 	for _, file := range files {

@@ -39,7 +39,7 @@ func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
 	for _, one := range fixtures.Valid() {
 		texts[one.Name] = one.Text
 	}
-	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	files, err := filepath.Glob(filepath.Join(samples, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
@@ -52,7 +52,7 @@ func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
 			ours, err := sourceOf(text)
 			require.NoError(t, err)
 			if stack, committed := strings.CutPrefix(name, "Pulumi."); committed {
-				ours.Stack, ours.Tree = strings.TrimSuffix(stack, ".yaml"), os.DirFS(root)
+				ours.Stack, ours.Tree = strings.TrimSuffix(stack, ".yaml"), os.DirFS(samples)
 			}
 			theirs := readAsPulumi(t, text)
 			theirs.Stack, theirs.Tree = ours.Stack, ours.Tree

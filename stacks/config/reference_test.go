@@ -261,7 +261,7 @@ func TestReference_IsGeneratedFromTheModel(t *testing.T) {
 	for _, k := range r.keys {
 		assert.NotZero(t, used[k.path], "%s is in no table of the reference", k.path)
 	}
-	infra, err := loadFile(filepath.Join(root, "Pulumi.infra.yaml"))
+	infra, err := loadFile(filepath.Join(samples, "Pulumi.infra.yaml"))
 	require.NoError(t, err)
 	require.Regexp(t, settingsForm, filled)
 	golden(t, path, withSettings(filled, infra))

@@ -46,7 +46,7 @@ func TestSchema_AcceptsWhatIsValid(t *testing.T) {
 	for _, one := range fixtures.Valid() {
 		assert.NoError(t, schema.Validate(instance(t, one.Text)), one.Name)
 	}
-	committed, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	committed, err := filepath.Glob(filepath.Join(samples, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, committed)
 	for _, file := range committed {

@@ -1,4 +1,5 @@
-// Package clusters provides the clusters of the committed stack files to tests, unchanged or with changes.
+// Package clusters provides the clusters of the committed stack files to tests, unchanged or with changes. The folder samples has copies of
+// the stack files, which `make golden` writes: who edits the stack files for clusters of their own breaks no test.
 package clusters
 
 import (
@@ -19,7 +20,44 @@ const GitPassword = "GIT-PASSWORD-MARKER"
 // empties it. Without the machines whose disks it provides, the cluster provides no storage. If Complete finds a problem, the test fails.
 func Infra(t testing.TB, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 	t.Helper()
-	return Load(t, filepath.Join(Root(t), "Pulumi.infra.yaml"), changes...)
+	return Load(t, Sample(t, "infra"), changes...)
+}
+
+const samples = "tests/clusters/samples"
+
+// Sample returns the path of the copy of a stack file, beside which those of the other stacks are.
+func Sample(t testing.TB, stack string) string {
+	t.Helper()
+	return filepath.Join(Root(t), samples, "Pulumi."+stack+".yaml")
+}
+
+// Samples returns the paths of all copies.
+func Samples(t testing.TB) []string {
+	t.Helper()
+	return []string{Sample(t, "apps"), Sample(t, "infra")}
+}
+
+// Project fills a folder with links to what the repository has, but with the copies in place of its stack files.
+func Project(folder, repository string) error {
+	repository, err := filepath.Abs(repository)
+	if err != nil {
+		return err
+	}
+	for _, from := range []string{repository, filepath.Join(repository, samples)} {
+		entries, err := os.ReadDir(from)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if isStack, _ := filepath.Match("Pulumi.*.y*ml", entry.Name()); isStack && from == repository {
+				continue
+			}
+			if err := os.Symlink(filepath.Join(from, entry.Name()), filepath.Join(folder, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Load returns the cluster of a stack file after the changes. It is in no mesh: see Meshed.

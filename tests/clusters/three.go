@@ -16,7 +16,7 @@ import (
 // meshSection is the section of a stack file that declares its peers.
 var meshSection = regexp.MustCompile(`(?m)^  slipway:mesh:.*\n(    .*\n)*`)
 
-// Three returns a folder with the stack files of the repository and a third one, all of them peers in a mesh, and the names of the stacks.
+// Three returns a folder with the copies of the stack files and a third one, all of them peers in a mesh, and the names of the stacks.
 // change, if not nil, changes the text of the third.
 func Three(t testing.TB, change func(text string) string) (folder string, stacks []string) {
 	t.Helper()
@@ -27,7 +27,7 @@ func Three(t testing.TB, change func(text string) string) (folder string, stacks
 	}
 	stacks = []string{"infra", "apps", "edge"}
 	for _, stack := range stacks[:2] {
-		text, err := os.ReadFile(filepath.Join(Root(t), "Pulumi."+stack+".yaml"))
+		text, err := os.ReadFile(Sample(t, stack))
 		require.NoError(t, err)
 		texts[stack] = string(text)
 	}

@@ -16,14 +16,11 @@ import (
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
-// stackFiles returns the committed stack files by their names.
+// stackFiles returns the copies of the stack files by their names.
 func stackFiles(t *testing.T) map[string]*cluster.Cluster {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, "Pulumi.*.yaml"))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 2)
 	stacks := map[string]*cluster.Cluster{}
-	for _, file := range files {
+	for _, file := range clusters.Samples(t) {
 		stacks[filepath.Base(file)] = clusters.Read(t, file)
 	}
 	return stacks
@@ -98,7 +95,7 @@ func TestCredentials_NameAllThatIsRemovedTogetherWith1Password(t *testing.T) {
 	require.NotEmpty(t, rows)
 	folder, files := t.TempDir(), stackFiles(t)
 	for file := range files { // all of them first, because each is compared with those that it names
-		text, err := os.ReadFile(filepath.Join(repository, file))
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(clusters.Sample(t, "infra")), file))
 		require.NoError(t, err)
 		var content struct {
 			Config map[string]any `json:"config"`

@@ -29,7 +29,7 @@ var schemas = sync.OnceValues(NewSchemas)
 // stacks are the clusters of all stack files.
 func stacks(t *testing.T) (declared []*cluster.Cluster) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(repository, "Pulumi.*.yaml"))
+	files, err := filepath.Glob(filepath.Join(repository, "tests", "clusters", "samples", "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,11 +77,8 @@ func TestTree_HasTheSettingsOfTheStackFiles(t *testing.T) {
 // stacks are the clusters of the stack files, by the file.
 func stacks(t *testing.T) map[string]*cluster.Cluster {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
-	require.NoError(t, err)
-	require.Len(t, files, 2)
 	declared := map[string]*cluster.Cluster{}
-	for _, file := range files {
+	for _, file := range clusters.Samples(t) {
 		declared[file] = clusters.Read(t, file)
 	}
 	return declared
