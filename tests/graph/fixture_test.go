@@ -67,12 +67,24 @@ const (
 	connectToken = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.VE9LRU4tTUFSS0VS"
 )
 
-// TestMain runs the tests in the folder of the project, as the program does: there it finds the files of the other stacks.
+// checkout is the path of the repository.
+var checkout, _ = filepath.Abs(filepath.Join("..", ".."))
+
+// TestMain runs the tests in the folder of a project, as the program does: there it finds the files of the other stacks.
 func TestMain(m *testing.M) {
-	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
+	folder, err := os.MkdirTemp("", "graph")
+	if err == nil {
+		err = clusters.Project(folder, checkout)
+	}
+	if err == nil {
+		err = os.Chdir(folder)
+	}
+	if err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
 }
 
 // stackNames returns the names of the committed stack files, whose number is not fixed.

@@ -95,8 +95,8 @@ func TestThree_EveryCollisionWithBothOthersIsReportedAtOnce(t *testing.T) {
 
 // A third cluster is one more stack file: nothing in the program knows which stacks there are.
 func TestThree_NoCodeOfTheProgramNamesAStack(t *testing.T) {
-	files := []string{filepath.Join(clusters.Root(t), "main.go")}
-	err := filepath.WalkDir(filepath.Join(clusters.Root(t), "stacks"), func(path string, entry fs.DirEntry, err error) error {
+	files := []string{filepath.Join(checkout, "main.go")}
+	err := filepath.WalkDir(filepath.Join(checkout, "stacks"), func(path string, entry fs.DirEntry, err error) error {
 		if entry.IsDir() && entry.Name() == "fixtures" {
 			return filepath.SkipDir
 		}
