@@ -38,13 +38,16 @@ func TestArgoCD_TakesOverWhatFluxWould(t *testing.T) {
 }
 
 // labOfArgoCD starts a lab of one node, whose folder has Applications.
-func labOfArgoCD(t *testing.T, name string) *lab {
+func labOfArgoCD(t *testing.T, name string, more ...func(settings)) *lab {
 	t.Helper()
 	l := labOfShape(t, name, func(s settings) {
 		oneNode(s)
 		delete(s, "slipway:secrets")
 		s.set("gitops", map[string]any{"engine": "argocd", "timeout": "8m"})
 		s["slipway:gitops"].(map[string]any)["settings"] = map[string]any{"DOMAIN": "infra.home.arpa", "KEYS": "git"}
+		for _, edit := range more {
+			edit(s)
+		}
 	})
 	return l
 }

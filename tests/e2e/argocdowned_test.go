@@ -17,8 +17,7 @@ var ownedByArgoCD = map[string]string{"cilium": "kube-system", "cert-manager": "
 // TestArgoCD_ComponentsChangeTheirOwnerWithoutARestart hands Cilium, cert-manager and Argo CD itself over to Argo CD and back.
 func TestArgoCD_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 	t.Parallel()
-	l := labOfArgoCD(t, "argocdowned")
-	editStackFile(t, l.stackFile("infra"), func(s settings) { delete(s["slipway:cilium"].(map[string]any), "version") })
+	l := labOfArgoCD(t, "argocdowned", func(s settings) { delete(s["slipway:cilium"].(map[string]any), "version") })
 	l.argoCDTree()
 	l.commit("argocd", nil)
 	comesUp(l)
@@ -85,8 +84,7 @@ func TestArgoCD_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 // TestArgoCD_ANewClusterInstallsWhatArgoCDOwns creates a cluster all of whose components belong to Argo CD from the first run.
 func TestArgoCD_ANewClusterInstallsWhatArgoCDOwns(t *testing.T) {
 	t.Parallel()
-	l := labOfArgoCD(t, "argocdnew")
-	editStackFile(t, l.stackFile("infra"), func(s settings) { delete(s["slipway:cilium"].(map[string]any), "version") })
+	l := labOfArgoCD(t, "argocdnew", func(s settings) { delete(s["slipway:cilium"].(map[string]any), "version") })
 	l.argoCDTree()
 	l.writeReleases("cilium", "coredns", "spegel", "cert-manager", "argocd")
 	l.applyPlatform(true)
