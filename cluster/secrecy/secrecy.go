@@ -54,6 +54,7 @@ var (
 	// public matches what is long and never a secret by itself: the name of a constant, such as a cipher suite, and a UUID.
 	public = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$|(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
+	kind    = regexp.MustCompile(`^([A-Z][a-z]{2,})+$`)
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
 
@@ -95,10 +96,12 @@ func Like(text string) bool {
 	return word.MatchString(text) || long.MatchString(text) && !flag.MatchString(text) && !inWords(text) && !public.MatchString(text)
 }
 
-// inWords tells whether a long text is of letters of one case, as names of objects, files and options are. A key that is made at random has
-// digits, or letters of both cases. A passphrase of words has neither: it is found by the name of its key only.
+// inWords tells whether a long text is of letters of one case, as names of objects, files and options are, or of words with one capital
+// each, as kinds are. A key that is made at random has digits, or capitals side by side. A passphrase of words has neither: it is found by
+// the name of its key only.
 func inWords(text string) bool {
-	return !strings.ContainsAny(text, "0123456789") && (strings.ToLower(text) == text || strings.ToUpper(text) == text)
+	oneCase := strings.ToLower(text) == text || strings.ToUpper(text) == text
+	return oneCase && !strings.ContainsAny(text, "0123456789") || kind.MatchString(text)
 }
 
 // IsPlain tells whether a text is certainly a secret, by the name of its key or by itself. Unlike Like, it takes no long text that may be

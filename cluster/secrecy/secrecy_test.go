@@ -37,7 +37,8 @@ func TestTable_RecognisesSecrets(t *testing.T) {
 func TestTable_LeavesOrdinaryTextAndNames(t *testing.T) {
 	for _, text := range []string{"task-controller-manager-1", "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0", "https://a.b:8006/c",
 		"registry.k8s.io/kube-apiserver:v1.35.8", "10.25.11.0/24", "", "--dns01-recursive-nameservers-only",
-		"a-name-in-words-that-is-longer-than-most", "https://slack.com/help", "https://discord.com/developers"} {
+		"a-name-in-words-that-is-longer-than-most", "ValidatingAdmissionPolicyConfiguration",
+		"https://slack.com/help", "https://discord.com/developers"} {
 		assert.False(t, Like(text), text)
 		assert.False(t, HasPassword(text), text)
 	}
