@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -53,6 +54,7 @@ func (o object) applicationLayer() layer {
 // the plugin puts what their charts make.
 func (r *reader) checkOfFlux() cluster.Problems {
 	var findings cluster.Findings
+	var ofFlux []declared
 	for _, d := range r.declared {
 		isRelease := d.Kind == "HelmRelease" || d.Kind == "HelmRepository"
 		switch {
@@ -63,9 +65,17 @@ func (r *reader) checkOfFlux() cluster.Problems {
 					"%s: %s of the %s %s is for Flux, and gitops.engine is argocd", d.file, path, d.Kind, d.Metadata.Name)
 			}
 		default:
-			findings.Found("gitops.path", "write an Application for what it applies, as docs/argocd.md shows",
-				"%s declares the %s %s of Flux, and gitops.engine is argocd, so that nothing acts on it", d.file, d.Kind, d.Metadata.Name)
+			ofFlux = append(ofFlux, d)
 		}
+	}
+	if len(ofFlux) > 0 {
+		others := ""
+		if more := len(ofFlux) - 1; more > 0 {
+			others = fmt.Sprintf(" (and %d more)", more)
+		}
+		findings.Found("gitops.path", "write an Application for what it applies, as docs/argocd.md shows",
+			"%s declares the %s %s%s of Flux, and gitops.engine is argocd, so that nothing acts on it",
+			ofFlux[0].file, ofFlux[0].Kind, ofFlux[0].Metadata.Name, others)
 	}
 	return findings.All()
 }

@@ -89,6 +89,25 @@ func TestCheckStack_WarnsOfObjectsOfFluxThatArgoCDWouldApply(t *testing.T) {
 	}
 }
 
+func TestCheckStack_SaysThatATreeIsForTheOtherEngine(t *testing.T) {
+	const layers = `apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: a}
+spec: {interval: 10m, prune: true, path: ./kubernetes/apps/shop, sourceRef: {kind: "${SOURCE_KIND}", name: flux-system}}
+`
+	stack := given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD)
+	files := argoCDTree(t, "kind: ConfigMap\n")
+	files["kubernetes/clusters/infra/shop.yaml"] = &fstest.MapFile{
+		Data: []byte(layers + "---\n" + strings.Replace(layers, "name: a", "name: b", 1)),
+	}
+	advice, problems, err := CheckStack(files, stack)
+	require.Empty(t, problems)
+	require.Len(t, advice, 1)
+	assert.ErrorContains(t, advice[0], "declares the Kustomization a (and 1 more) of Flux, and gitops.engine is argocd")
+	assert.ErrorContains(t, err, "${SOURCE_KIND} is not defined (also in 1 more places), and Flux would write nothing in its place; "+
+		"it is for Flux, and gitops.engine is argocd: name a folder for Argo CD in gitops.path, as docs/argocd.md shows")
+}
+
 func TestCheckStack_WarnsOfWhatThePluginRefusesInARelease(t *testing.T) {
 	stack := given(t, map[string]string{"DOMAIN": "infra.example.com", "KEYS": "git"}, byArgoCD)
 	advice, problems, err := CheckStack(argoCDTree(t, `apiVersion: helm.toolkit.fluxcd.io/v2

@@ -55,6 +55,9 @@ func (r *reader) undefined(defined []string) error {
 		case of != nil:
 			of.Others++
 			continue
+		case otherEngine[use.Key] != "":
+			one.Remedy = otherEngine[use.Key]
+			missing[use.Key] = one
 		case follows(use.Key) != "":
 			one.Remedy = "set " + follows(use.Key) + ", which it follows"
 			missing[use.Key] = one
@@ -69,6 +72,14 @@ func (r *reader) undefined(defined []string) error {
 	}
 	return errors.Join(problems...)
 }
+
+// otherEngine has what to do about the settings that only one of the two engines defines: the tree is for the other one.
+var otherEngine = map[string]string{
+	"SOURCE_KIND": "it is for Flux, and gitops.engine is argocd: name a folder for Argo CD in gitops.path, as docs/argocd.md shows",
+	"SOURCE_URL":  forArgoCD, "SOURCE_BRANCH": forArgoCD, cluster.ArgoCDChecksum: forArgoCD,
+}
+
+const forArgoCD = "it is for Argo CD, and gitops.engine is flux: name a folder for Flux in gitops.path"
 
 // follows returns the key of the stack file that a setting follows; "" if it follows none.
 func follows(key string) string {
