@@ -1,6 +1,9 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // LocalProvisioner is the provisioner of the tree's StorageClass for volumes on the nodes' own disks (local-path-provisioner). It is no CSI
 // driver, so no node registers it.
@@ -24,9 +27,14 @@ func (c clusterCheck) localStorage() {
 	case !c.GitOps.Enabled:
 		c.Found(localStoragePath, "remove it, or set gitops.enabled: true", "comes with the tree, which nothing applies")
 	case len(c.localMachines()) == 0:
-		remedy := "give a pool of nodePools the dataDisks {name: " + local + ", use: volume}"
-		if meant := Suggest(local, c.userVolumes()); meant != "" {
-			remedy = "did you mean " + meant + "?"
+		remedy := "add {name: " + local + ", size: 50GiB, use: volume} to the dataDisks of a pool in nodePools"
+		switch volumes, others := c.dataDiskNames(); {
+		case Suggest(local, volumes) != "":
+			remedy = "did you mean " + Suggest(local, volumes) + "?"
+		case len(volumes) > 0:
+			remedy = "write " + strings.Join(slices.Compact(slices.Sorted(slices.Values(volumes))), " or ")
+		case slices.Contains(others, local):
+			remedy = "name another disk, which you add to dataDisks with use: volume"
 		}
 		c.Found(localStoragePath, remedy, "%s is the user volume of no machine", local)
 	}
@@ -44,16 +52,18 @@ func (c *Cluster) adviseLocalMachines(findings *Findings) {
 		"%s is a user volume only of machines that take no ordinary pods", c.Storage.Local)
 }
 
-// userVolumes returns the names of all user volumes.
-func (c *Cluster) userVolumes() (names []string) {
+// dataDiskNames returns the names of all user volumes, and those of the other data disks.
+func (c *Cluster) dataDiskNames() (volumes, others []string) {
 	for _, pool := range c.NodePools {
 		for _, disk := range pool.DataDisks {
 			if disk.Use == DiskVolume {
-				names = append(names, disk.Name)
+				volumes = append(volumes, disk.Name)
+			} else {
+				others = append(others, disk.Name)
 			}
 		}
 	}
-	return names
+	return volumes, others
 }
 
 // localSettings are the cluster settings of the volumes on the nodes' own disks.

@@ -12,10 +12,15 @@ import (
 func TestLocalStorage_NeedsAUserVolumeAndTheTree(t *testing.T) {
 	for says, change := range map[string]func(*cluster.Cluster){
 		"": func(*cluster.Cluster) {},
-		"storage.local: data is the user volume of no machine; give a pool of nodePools the dataDisks {name: data, use: volume}": func(
+		"storage.local: data is the user volume of no machine; name another disk, which you add to dataDisks with use: volume": func(
 			c *cluster.Cluster) {
 			c.NodePools[1].DataDisks[len(c.NodePools[1].DataDisks)-1].Use = cluster.DiskRaw
 		},
+		"storage.local: data is the user volume of no machine; add {name: data, size: 50GiB, use: volume} to the dataDisks of a pool": func(
+			c *cluster.Cluster) {
+			c.NodePools[1].DataDisks = c.NodePools[1].DataDisks[:1]
+		},
+		"storage.local: scratch is the user volume of no machine; write data": func(c *cluster.Cluster) { c.Storage.Local = "scratch" },
 		"storage.local: comes with the tree, which nothing applies; remove it, or set gitops.enabled: true": func(c *cluster.Cluster) {
 			c.GitOps.Enabled = false
 		},

@@ -349,7 +349,11 @@ func (d *decoder) text(path string, tree any) (string, bool) {
 	text, ok := tree.(string)
 	switch {
 	case !ok:
-		d.wrongKind(path, tree, "text", "put it in quotes")
+		remedy := "put it in quotes"
+		if _, isSwitch := tree.(bool); isSwitch && d.example != "" { // of a key that switches nothing
+			remedy = "write a text, such as " + d.example
+		}
+		d.wrongKind(path, tree, "text", remedy)
 	case strings.TrimSpace(text) == "":
 		d.Unreadable(path, "give it a value, or remove the key", "is empty")
 	case strings.TrimSpace(text) != text:
