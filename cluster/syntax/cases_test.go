@@ -337,9 +337,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 		wrong: []string{"https://registry.example.com", "registry.example.com/library", "mirror:0", "", "user@mirror", ":5000"},
 	},
 	"cron-schedule": {
-		valid: []string{"17 */6 * * *", "0 3 * * SUN", "0,30 1-5 1 jan-mar ?", "@daily", "0 0 1-31/2 * 1-5"},
+		valid: []string{"17 */6 * * *", "0 3 * * SUN", "0,30 1-5 1 jan-mar ?", "@daily", "0 0 1-31/2 * 1-5",
+			"0 3 29 2 *", "0 3 31 feb,mar *", "0 3 31 2 5"},
 		wrong: []string{"61 * * * *", "0 3 * * XYZ", "*/0 3 * * *", "0 24 * * *", "0 0 0 * *", "0 0 * 13 *", "0 0 * * 7", "hourly", "* * * *",
-			"* * * * * *", "@often", "5-1 * * * *", "- * * * *", ""},
+			"* * * * * *", "@often", "5-1 * * * *", "- * * * *", "", "0 3 31 2 *", "0 3 31 apr,jun *"},
 	},
 	"bucket-name": {
 		valid: []string{"platform", "a.b-c", "abc", strings.Repeat("a", 63)},

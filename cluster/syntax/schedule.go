@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // scheduleFields are the five parts of a CronJob's schedule, with the least and the highest number and the names that stand for numbers.
@@ -42,9 +43,21 @@ var scheduleForms = []Form{{
 				}
 			}
 		}
+		day, err := strconv.Atoi(parts[2])
+		if err == nil && parts[4] == "*" && !strings.ContainsAny(parts[3], "*?/-") && !isDayOf(day, parts[3]) {
+			return because("names a day that none of its months has", "write a day that there is, such as 17 3 1 * *")
+		}
 		return nil
 	},
 }}
+
+// isDayOf tells whether one of a list of months has a day.
+func isDayOf(day int, months string) bool {
+	return slices.ContainsFunc(strings.Split(months, ","), func(month string) bool {
+		number, _ := scheduleNumber(month, 1, scheduleFields[3].names)
+		return day <= time.Date(2024, time.Month(number)+1, 0, 0, 0, 0, 0, time.UTC).Day() // of a leap year
+	})
+}
 
 // isScheduleItem tells whether a text is *, a number or a range, with a step or without.
 func isScheduleItem(item string, least, most int, names []string) bool {
