@@ -121,7 +121,7 @@ var kept = map[string][]struct {
 	},
 }
 
-// keptBy returns the flags that a release of Talos keeps for itself.
+// keptBy returns the flags that a release of Talos keeps for itself, and those that its etcd does not have any more.
 func (a argued) keptBy(talos string) (all []wrong) {
 	comes, err := semver.ParseTolerant(talos)
 	if err != nil {
@@ -138,8 +138,27 @@ func (a argued) keptBy(talos string) (all []wrong) {
 			}
 		}
 	}
+	table := etcdTables[comes.Minor]
+	for _, argument := range a.arguments[etcdID] {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+		gone := removedBy(etcdID, flag, table) != 0 || table != 0 && slices.Contains(goneFromEtcd, flag)
+		if gone && !slices.ContainsFunc(all, func(one wrong) bool { return one.item == flag }) {
+			all = append(all, wrong{
+				part: componentParts[etcdID] + ".extraArgs." + flag, item: flag, remedy: removeIt,
+				problem: fmt.Sprintf("%s is no flag any more of the etcd of Talos %d.%d", flag, comes.Major, comes.Minor),
+			})
+		}
+	}
 	return all
 }
+
+// goneFromEtcd are the flags that etcd 3.5 had and 3.6 has not: its CHANGELOG.
+var goneFromEtcd = []string{"enable-v2", "experimental-enable-v2v3", "proxy-dial-timeout", "proxy-failure-wait",
+	"proxy-read-timeout", "proxy-refresh-interval", "proxy-write-timeout"}
+
+// etcdTables are the minor releases of Kubernetes whose tables have the flags of etcd 3.6 and 3.7, by the minor release of Talos that has
+// this etcd: DefaultEtcdVersion of its machinery.
+var etcdTables = map[uint64]uint64{12: 36, 13: 36, 14: 37}
 
 // The names of the nodes that the tables are asked about. The tables look at the feature gates of the API server only. So a kubelet's gates
 // are asked about as an API server's, on a node of its own.

@@ -1,8 +1,10 @@
 package machineconfig
 
 import (
+	"crypto/tls"
 	"math"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,8 +47,9 @@ var valueTypes = map[string]valueType{
 	"LangleSeparatedMapStringString": {"NAME<VALUE" + several, everyPair("<", func(string, string) bool { return true })},
 
 	// Of flagTypes.
-	"apis":   {"api/all=true, or GROUP/VERSION=false, such as apps/v1=false" + several, isRuntimeConfig},
-	"chance": {"a number from 0 to 0.02", isFrom(0, 0.02)},
+	"apis":    {"api/all=true, or GROUP/VERSION=false, such as apps/v1=false" + several, isRuntimeConfig},
+	"ciphers": {"names such as TLS_AES_128_GCM_SHA256" + several, isCipherList},
+	"chance":  {"a number from 0 to 0.02", isFrom(0, 0.02)},
 	"compaction": {"a number of hours, or of revisions, or a duration, such as 30m", func(value string) bool {
 		return isFrom(0, math.MaxInt32)(value) || lasts(0, math.MaxInt64)(value)
 	}},
@@ -54,6 +57,7 @@ var valueTypes = map[string]valueType{
 		return isOneOf("debug", "info", "warn", "error", "dpanic", "panic", "fatal")(strings.ToLower(value))
 	}},
 	"lifetime": {"a duration of at least 1h", func(value string) bool { return lasts(0, 0)(value) || lasts(time.Hour, math.MaxInt64)(value) }},
+	"origins":  {"a regular expression of each whole host, such as //app\\.example\\.com(:|$)" + several, isOriginList},
 	"periods": {"SIGNAL=DURATION, such as memory.available=1m" + several, everyPair("=", func(name, value string) bool {
 		return slices.Contains(signals, name) && lasts(0, math.MaxInt64)(value)
 	})},
@@ -65,6 +69,7 @@ var valueTypes = map[string]valueType{
 		return matches(`^[0-9]+$`)(value)
 	})},
 	"thresholds": {"SIGNAL<AMOUNT, such as memory.available<500Mi" + several, everyPair("<", isSignal)},
+	"wait":       {"a duration of at least 0s, such as 30s", lasts(0, math.MaxInt64)},
 	"urls":       {"http://ADDRESS:PORT, such as http://0.0.0.0:2381" + several, isBindURLs},
 }
 
@@ -73,6 +78,8 @@ var valueTypes = map[string]valueType{
 // cmd/kubelet/app and pkg/kubelet/eviction; etcd, server/embed.
 var flagTypes = map[string]string{
 	"auto-compaction-retention":            "compaction",
+	"cipher-suites":                        "ciphers",
+	"cors-allowed-origins":                 "origins",
 	"endpoint-reconciler-type":             "string{lease,master-count,none}",
 	"eviction-hard":                        "thresholds",
 	"eviction-minimum-reclaim":             "reclaims",
@@ -82,16 +89,41 @@ var flagTypes = map[string]string{
 	"goaway-chance":                        "chance",
 	"kube-reserved":                        "reserved",
 	"listen-metrics-urls":                  "urls",
+	"livez-grace-period":                   "wait",
 	"log-level":                            "level",
 	"max-mutating-requests-inflight":       "int[0,]",
 	"max-requests-inflight":                "int[0,]",
 	"min-request-timeout":                  "int[0,]",
 	"oidc-signing-algs":                    "stringSlice{ES256,ES384,ES512,PS256,PS384,PS512,RS256,RS384,RS512}",
+	"request-timeout":                      "wait",
 	"runtime-config":                       "apis",
 	"service-account-max-token-expiration": "lifetime",
+	"shutdown-delay-duration":              "wait",
 	"storage-backend":                      "string{etcd3}",
+	"storage-initialization-timeout":       "wait",
 	"system-reserved":                      "reserved",
 	"watch-cache-sizes":                    "sizes",
+}
+
+// isOriginList tells whether each item is an expression that begins and ends with the host: validateCorsAllowedOriginList.
+func isOriginList(list string) bool {
+	for item := range strings.SplitSeq(list, ",") {
+		_, err := regexp.Compile(item)
+		begins := strings.Contains(item, "^") || strings.Contains(item, "//")
+		if err != nil || !begins || !strings.ContainsAny(item, "$:") {
+			return false
+		}
+	}
+	return true
+}
+
+// isCipherList tells whether etcd knows each name of a list: client/pkg/tlsutil.
+func isCipherList(list string) bool {
+	known := []string{"", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"}
+	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		known = append(known, suite.Name)
+	}
+	return !slices.ContainsFunc(strings.Split(list, ","), func(name string) bool { return !slices.Contains(known, name) })
 }
 
 const several = ", several with commas between them"

@@ -58,6 +58,8 @@ var talosForms = []talosForm{
 	{"cluster.inlineManifests[].contents", isManifest, "is no manifest: each document needs apiVersion, kind and metadata.name",
 		"correct it; nothing renders templates here"},
 	{"cluster.apiServer.certSANs[]", isSubject, noSubject, subject},
+	// No component has a folder of its own to begin a path in.
+	{"cluster.*.extraArgs.*-file", matches(`^(/|$)`), notWhole, beginPath},
 	{"cluster.apiServer.extraArgs.bind-address", isOneOf("0.0.0.0", "::"), "leaves other addresses of the node without an API server",
 		removeIt},
 	{"cluster.controllerManager.extraArgs.secure-port", isOneOf("10257"), probed, removeIt},
@@ -119,6 +121,10 @@ var talosForms = []talosForm{
 	{kubelet + "shutdownGracePeriod", isGrace, noGrace, "write one, such as 30s"},
 	{kubelet + "shutdownGracePeriodCriticalPods", isGrace, noGrace, "write one, such as 10s"},
 	{kubelet + "systemReserved.*", isQuantity, noAmount, amount},
+	{kubelet + "userNamespaces.idsPerPod", func(value string) bool {
+		number, err := strconv.ParseUint(value, 10, 32)
+		return err == nil && number > 0 && number%65536 == 0
+	}, "is no multiple of 65536", "write one, such as 65536"},
 	{kubelet + "tracing.samplingRatePerMillion", isFrom(0, 1000000), "is not from 0 to 1000000", "write a number, such as 100"},
 
 	// The scheduler's configuration: k8s.io/kubernetes, pkg/scheduler/apis/config/validation.
@@ -134,6 +140,10 @@ var talosForms = []talosForm{
 	{admission + "apiVersion", func(value string) bool { // some plugins read it from nowhere
 		return !matches(admissionGroups)(value) || matches(admissionGroups+`v1((alpha|beta)1)?$`)(value)
 	}, "is no version that the API server reads", "write that of the plugin's documentation"},
+	{admission + "limits[].burst", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 100"},
+	{admission + "limits[].qps", isFrom(1, math.MaxInt32), "is not at least 1", "write a number, such as 50"},
+	{admission + "limits[].type", isOneOf("Server", "Namespace", "User", "SourceAndObject"), notKnown,
+		"write Server, Namespace, User or SourceAndObject"},
 	{podSecurity + "audit", isLevel, notKnown, levels},
 	{podSecurity + "enforce", isLevel, notKnown, levels},
 	{podSecurity + "warn", isLevel, notKnown, levels},
@@ -157,8 +167,8 @@ const (
 	noThreshold = "is neither a quantity nor a share"
 	threshold   = "write one, such as 500Mi or 10%"
 
-	noSubject = "is neither a host name nor an address"
-	subject   = "write one, such as api.example.com"
+	noSubject = "has letters that no certificate takes"
+	subject   = "write it in ASCII, such as xn--bcher-kva.example"
 
 	noGrace      = "is neither 0s nor a duration of at least 1s"
 	noPercentage = "is not from 0 to 100"
@@ -199,7 +209,12 @@ var formKeys = map[string][]string{
 		"authorizedTTL", "cacheAuthorizedRequests", "cacheUnauthorizedRequests", "connectionInfo", "failurePolicy", "matchConditions",
 		"matchConditionSubjectAccessReviewVersion", "subjectAccessReviewVersion", "timeout", "unauthorizedTTL",
 	},
-	kubelet + "kubeReserved": reservable, kubelet + "systemReserved": reservable, kubelet + "qosReserved": {"memory"},
+	kubelet + "cpuManagerPolicyOptions": { // pkg/kubelet/cm/cpumanager
+		"align-by-socket", "distribute-cpus-across-cores", "distribute-cpus-across-numa", "full-pcpus-only",
+		"prefer-align-cpus-by-uncorecache", "strict-cpu-reservation",
+	},
+	kubelet + "topologyManagerPolicyOptions": {"max-allowable-numa-nodes", "prefer-closest-numa-nodes"},
+	kubelet + "kubeReserved":                 reservable, kubelet + "systemReserved": reservable, kubelet + "qosReserved": {"memory"},
 	kubelet + "evictionHard": signals, kubelet + "evictionMinimumReclaim": signals, kubelet + "evictionSoft": signals,
 	kubelet + "evictionSoftGracePeriod": signals,
 }
@@ -230,8 +245,9 @@ func isOneOf(words ...string) func(string) bool {
 	return func(value string) bool { return slices.Contains(words, value) }
 }
 
-// isSubject tells whether a certificate can be made out to a text.
-func isSubject(value string) bool { return isAddress(value) || matches(`^[^\s:/@]+$`)(value) }
+// isSubject tells whether a certificate can be made out to a text: marshalSANs of crypto/x509. Talos looks no further, so that a URL makes
+// a useless name, and no broken certificate.
+var isSubject = matches(`^[\x00-\x7f]+$`)
 
 func isAddress(value string) bool { _, err := netip.ParseAddr(value); return err == nil }
 
@@ -310,6 +326,7 @@ func (c *comparison) checkForms() {
 	}
 	c.checkAuthorizers()
 	c.checkPods()
+	c.checkControlPlane()
 	files, _ := at(c.after["machine"], "files").([]any)
 	for i, file := range files {
 		where, _ := at(file, "path").(string)
@@ -345,6 +362,20 @@ func (c *comparison) checkAuthorizers() {
 			}
 		}
 		seen["name "+name], seen["type "+kind] = true, true
+	}
+}
+
+// checkControlPlane refuses a policy of audits without a rule, which the API server does not load (pkg/audit/policy of k8s.io/apiserver),
+// and several controller managers that act at once, of which two may give one range of addresses to two nodes.
+func (c *comparison) checkControlPlane() {
+	if policy := at(at(c.after["cluster"], "apiServer"), "auditPolicy"); policy != nil && len(items(policy, "rules")) == 0 {
+		c.add([]string{"cluster", "apiServer", "auditPolicy", "rules"}, "has no rule, with which the API server does not start",
+			"write one, such as {level: None}")
+	}
+	const key = "controllerManager"
+	elects := at(at(at(c.after["cluster"], key), "extraArgs"), "leader-elect")
+	if fmt.Sprint(elects) == "false" && len(c.cluster.ControlPlanes()) > 1 {
+		c.add([]string{"cluster", key, "extraArgs", "leader-elect"}, "is off, so that all control planes act at once", removeIt)
 	}
 }
 

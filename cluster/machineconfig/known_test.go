@@ -85,10 +85,31 @@ func TestCheckPatches_RefusesWhatAReleaseOfTalosKeepsForItself(t *testing.T) {
 			}))
 			refusing, component, _ := strings.Cut(keeps, " ")
 			if version != refusing {
-				assert.Empty(t, violations, "%s: %s", version, patch)
+				for _, violation := range violations { // what Talos does not keep any more, its etcd has not
+					assert.ErrorContains(t, violation, " is no flag any more of the etcd of Talos 1.14; remove it")
+				}
 			} else if assert.Len(t, violations, 1, "%s: %s", version, patch) {
 				assert.Regexp(t, `: Talos 1\.1[34] sets [a-z-]+ itself, and starts no `+component+` that is given it, too; remove it$`,
 					violations[0].Error())
+			}
+		}
+	}
+}
+
+func TestCheckPatches_RefusesFlagsThatTheEtcdOfTalosHasNotAnyMore(t *testing.T) {
+	for flag, refusing := range map[string]string{
+		"experimental-txn-mode-write-with-shared-buffer": "v1.14.1", "enable-v2": "v1.13.9 v1.14.1", "v2-deprecation": "",
+		"of-a-later-release": "", "experimental-enable-v2v3": "v1.13.9 v1.14.1",
+	} {
+		for _, version := range []string{"v1.13.9", "v1.14.1", "v1.15.0"} {
+			violations := CheckPatches(sample(t, func(c *cluster.Cluster) {
+				c.Talos.Version, c.Kubernetes.Version = version, "v1.36.6"
+				c.Talos.Patches.ControlPlanes = patches("cluster: {etcd: {extraArgs: {" + flag + ": 'true'}}}")
+			}))
+			if !strings.Contains(refusing, version) {
+				assert.Empty(t, violations, "%s: %s", version, flag)
+			} else if assert.Len(t, violations, 1, "%s: %s", version, flag) {
+				assert.ErrorContains(t, violations[0], flag+" is no flag any more of the etcd of Talos "+version[1:5]+"; remove it")
 			}
 		}
 	}

@@ -2,12 +2,14 @@ package machineconfig
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -77,6 +79,12 @@ func (c *comparison) checkStaticPod(key string, own []string) {
 				"write another one")
 		}
 		taken[where] = true
+	}
+	env, _ := at(pod, "env").(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if len(validation.IsRelaxedEnvVarName(name)) > 0 {
+			c.add([]string{"cluster", key, "env", name}, "is no name of a variable"+noPods, "write one without =")
+		}
 	}
 	for _, name := range reservable {
 		request, err1 := resource.ParseQuantity(fmt.Sprint(at(at(at(pod, "resources"), "requests"), name)))

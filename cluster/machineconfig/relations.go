@@ -50,6 +50,10 @@ func (k *knowledge) checkAdmission(flags map[string]string) {
 			k.refuseFlag(k8s.APIServerID, off, plugin+" is switched on as well, and the API server starts with no such pair", removeIt)
 		}
 	}
+	const requests, mutating = "max-requests-inflight", "max-mutating-requests-inflight"
+	if flags[requests] == "0" && flags[mutating] == "0" { // FeatureOptions.ApplyTo of k8s.io/apiserver
+		k.refuseFlag(k8s.APIServerID, requests, "leaves with "+mutating+" no request at all", "write a number, such as 400")
+	}
 }
 
 // checkScheduler refuses two profiles of one name, no profile for most pods, and delays that end before they begin:
@@ -68,6 +72,9 @@ func (k *knowledge) checkScheduler(config map[string]any) {
 	if usual := "default-scheduler"; len(names) > 0 && !names[usual] {
 		k.refuse(part+"profiles", usual, "have no "+usual+", so that nothing places pods that name no scheduler", "add a profile of that name")
 	}
+	for i, profile := range items(config, "profiles") {
+		k.checkProfile(cluster.ItemPath(part+"profiles", i), profile)
+	}
 	shortest, _ := strconv.ParseFloat(cmp.Or(plainOf(config[first]), "1"), 64)
 	if longest, err := strconv.ParseFloat(cmp.Or(plainOf(config[last]), "10"), 64); err == nil && longest < shortest {
 		field := first
@@ -76,6 +83,30 @@ func (k *knowledge) checkScheduler(config map[string]any) {
 		}
 		k.refuse(part+field, field, last+" is less than "+first+", which are 10 and 1 by default",
 			"set both, the first one no less than the second")
+	}
+}
+
+// checkProfile refuses a profile that lacks a plugin that each needs, and one that configures a plugin twice: NewFramework in
+// pkg/scheduler/framework/runtime of Kubernetes, and ValidatePodTopologySpreadArgs.
+func (k *knowledge) checkProfile(part string, profile any) {
+	for _, point := range []string{"bind", "queueSort"} {
+		given := at(at(profile, "plugins"), point)
+		isAll := func(plugin any) bool { return at(plugin, "name") == "*" }
+		if slices.ContainsFunc(items(given, "disabled"), isAll) && len(items(given, "enabled")) == 0 {
+			k.refuse(part+".plugins."+point, point, "has no plugin left, and the scheduler needs one", "enable one, or remove it")
+		}
+	}
+	seen := map[any]bool{}
+	for i, config := range items(profile, "pluginConfig") {
+		there := cluster.ItemPath(part+".pluginConfig", i)
+		if name := at(config, "name"); seen[name] {
+			k.refuse(there, fmt.Sprint(name), fmt.Sprintf("is the second configuration of %s", name), "put both into one")
+		}
+		seen[at(config, "name")] = true
+		if args := at(config, "args"); at(args, "defaultingType") == "System" && len(items(args, "defaultConstraints")) > 0 {
+			k.refuse(there+".args.defaultingType", "defaultingType", "System excludes defaultConstraints",
+				"write List, or remove defaultConstraints")
+		}
 	}
 }
 
@@ -298,6 +329,10 @@ var kubeletRelations = []struct {
 	{[]string{"memoryManagerPolicy"}, func(s settings) bool {
 		return s.text("memoryManagerPolicy") == "Static" && !s.has("reservedMemory") && len(s.pairs("systemReserved")) == 0
 	}, "is Static, and needs the reserved memory of each NUMA node", "set reservedMemory; its sum is that of all that the kubelet reserves"},
+	{[]string{"readOnlyPort", "healthzPort"}, func(s settings) bool {
+		public, health := s.number("readOnlyPort", 0), s.number("healthzPort", 10248)
+		return public == kubeletPort || health == kubeletPort || public == health && public != 0
+	}, "is a port that the kubelet has for something else", "write another one"},
 	{[]string{"reservedSystemCPUs"}, func(s settings) bool {
 		return s.text("reservedSystemCPUs") != "" && s.text("systemReservedCgroup")+s.text("kubeReservedCgroup") != ""
 	}, "excludes systemReservedCgroup and kubeReservedCgroup", "keep one of them"},
@@ -313,6 +348,7 @@ var kubeletRelations = []struct {
 
 // What Talos sets without a value of the user's.
 const (
+	kubeletPort   = constants.KubeletPort
 	talosGrace    = constants.KubeletShutdownGracePeriod
 	talosCritical = constants.KubeletShutdownGracePeriodCriticalPods
 )
