@@ -370,7 +370,7 @@ func (c *comparison) checkAuthorizers() {
 func (c *comparison) checkControlPlane() {
 	if policy := at(at(c.after["cluster"], "apiServer"), "auditPolicy"); policy != nil && len(items(policy, "rules")) == 0 {
 		c.add([]string{"cluster", "apiServer", "auditPolicy", "rules"}, "has no rule, with which the API server does not start",
-			"write one, such as {level: None}")
+			"add a rule with a level")
 	}
 	const key = "controllerManager"
 	elects := at(at(at(c.after["cluster"], key), "extraArgs"), "leader-elect")
