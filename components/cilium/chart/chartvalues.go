@@ -54,11 +54,11 @@ func (v Values) chart() map[string]any {
 		"operator.rollOutPods":     true,
 		"envoy.rollOutPods":        true,
 		"hubble.relay.rollOutPods": true,
-		// Two replicas from the start, never on the same node: with one node the second stays Pending, and starts by itself when
-		// another node joins. The affinity is the chart's default; it is set because this behaviour depends on it. Because of it, an update may
-		// stop all replicas at once: on one node, a new replica would never get the place of the old one. The datapath works without the
-		// operator.
-		"operator.replicas":                                    2,
+		// Two replicas from the start, never on the same node: the second stays Pending until another node joins. Of a cluster of one machine it
+		// would stay so for ever, and Argo CD would wait for it. The affinity is the chart's default; it is set because this behaviour depends on
+		// it. Because of it, an update may stop all replicas at once: on one node, a new replica would never get the place of the old one. The
+		// datapath works without the operator.
+		"operator.replicas":                                    min(2, len(v.Machines())),
 		"operator.updateStrategy.type":                         "RollingUpdate",
 		"operator.updateStrategy.rollingUpdate.maxSurge":       "25%",
 		"operator.updateStrategy.rollingUpdate.maxUnavailable": "100%",

@@ -130,6 +130,17 @@ func TestValues_ContainTheClustersOwnNameAndNetwork(t *testing.T) {
 	assert.Equal(t, "10.244.0.0/16", tree["ipv4NativeRoutingCIDR"])
 }
 
+func TestValues_GiveTheOperatorAsManyPodsAsMachinesCanRun(t *testing.T) {
+	for machines, want := range map[int]float64{1: 1, 2: 2, 3: 2} {
+		tree := rendered(t, func(v *chart.Values) {
+			pool := v.NodePools[0]
+			pool.Nodes = pool.Nodes[:machines]
+			v.NodePools = []cluster.NodePool{pool}
+		})
+		assert.Equal(t, want, tree["operator"].(map[string]any)["replicas"], "%d machines", machines)
+	}
+}
+
 // Etcd reads the CA of its clients only when it starts. See the chart's test for the pods.
 func TestValues_ReplaceTheMeshsPodsForAnotherCA(t *testing.T) {
 	values := validValues(t)
