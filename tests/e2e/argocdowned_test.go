@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,8 +97,8 @@ func TestArgoCD_ANewClusterInstallsWhatArgoCDOwns(t *testing.T) {
 	comesUp(l)
 	l.platformIsApplied()
 	require.Len(t, strings.Fields(l.recordsOfArgoCD()), 5, "Argo CD owns all")
-	for line := range strings.Lines(l.rolledOut()) {
-		require.Regexp(t, ` 1$`, strings.TrimSpace(line), "it was rolled out again")
+	for _, workload := range l.rolledOut() {
+		require.Regexp(t, `=1$`, workload, "it was rolled out again")
 	}
 	l.changesNothing()
 	unprotectAndDestroy(l)
@@ -165,12 +166,18 @@ func (l *lab) recordsOfArgoCD() string {
 	return strings.Join(names, " ")
 }
 
-// rolledOut returns a line for each workload of the owned components, with its generation.
-func (l *lab) rolledOut() (lines string) {
+// rolledOut returns each workload of the owned components with the number of its rollouts: a Deployment's generation also grows with an
+// annotation.
+func (l *lab) rolledOut() (all []string) {
 	l.t.Helper()
 	for _, namespace := range []string{"argocd", "cert-manager", "kube-system"} {
-		lines += l.kubectl("get", "--namespace="+namespace, "daemonsets,deployments,statefulsets",
-			`--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.generation}{"\n"}{end}`)
+		for kinds, field := range map[string]string{
+			"deployments": `.metadata.annotations.deployment\.kubernetes\.io/revision`, "daemonsets,statefulsets": ".metadata.generation",
+		} {
+			lines := l.kubectl("get", "--namespace="+namespace, kinds, `--output=jsonpath={range .items[*]}{.metadata.name}={`+field+`}{"\n"}{end}`)
+			all = append(all, strings.Fields(lines)...)
+		}
 	}
-	return lines
+	slices.Sort(all)
+	return all
 }
