@@ -14,17 +14,20 @@ import (
 // configuration. The other two keep etcd's quorum, so they must not change before the new one has joined.
 func TestResume_AKilledReplacementOfAControlPlaneIsFinishedFirst(t *testing.T) {
 	t.Parallel()
-	l := labOfShape(t, "rejoins", func(s settings) {
-		s.withoutProviders()
-		planes := s.pool(0)["nodes"]
-		oneNode(s)
-		s.pool(0)["nodes"] = planes
-		s.set("gitops", map[string]any{"enabled": false})
-	})
+	l := labOfShape(t, "rejoins", controlPlanesAlone)
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.part("another generation", killedGeneration)
 	l.part("rebuilt by hand", killedRebuild)
 	unprotectAndDestroy(l)
+}
+
+// controlPlanesAlone leaves the three control planes of infra, without anything after the network.
+func controlPlanesAlone(s settings) {
+	s.withoutProviders()
+	planes := s.pool(0)["nodes"]
+	oneNode(s)
+	s.pool(0)["nodes"] = planes
+	s.set("gitops", map[string]any{"enabled": false})
 }
 
 // killedGeneration declares another generation of a control plane, and a change of all.

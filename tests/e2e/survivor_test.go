@@ -13,13 +13,7 @@ import (
 // planes are lost with their disks, and there is no snapshot.
 func TestRestore_TwoOfThreeControlPlanesAreMadeAnewFromTheSurvivorsData(t *testing.T) {
 	t.Parallel()
-	l := labOfShape(t, "survivor", func(s settings) {
-		s.withoutProviders()
-		planes := s.pool(0)["nodes"]
-		oneNode(s)
-		s.pool(0)["nodes"] = planes
-		s.set("gitops", map[string]any{"enabled": false})
-	})
+	l := labOfShape(t, "survivor", controlPlanesAlone)
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	uid := l.field("namespace/kube-system", "{.metadata.uid}")
 	l.kubectl("create", "--namespace=default", "configmap", "newest")
