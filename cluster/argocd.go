@@ -83,7 +83,8 @@ func (c *Cluster) ArgoCDService() Service {
 			{"createClusterRoles", true, "leaves Argo CD without the right to apply objects of all namespaces"},
 		},
 	}
-	if values, _ := a.Values.Tree(); ValueAt(values, "externalRedis.host") == nil && !a.HighAvailability {
+	values, _ := a.Values.Tree()
+	if ValueAt(values, "externalRedis.host") == nil && ValueAt(values, "redis-ha.enabled") != true && !a.HighAvailability {
 		service.Needed = append(service.Needed, Needed{"redis.enabled", true, "leaves Argo CD without the cache that it needs"})
 	}
 	return service

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -14,6 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// projectVariable is the variable with the project of the Application, which Argo CD gives to a plugin.
+const projectVariable = "ARGOCD_APP_PROJECT_NAME"
 
 // rendered runs the plugin's script in a folder with manifests, as its container does.
 func rendered(t *testing.T, settings, manifests map[string]string) (string, error) {
@@ -49,7 +53,7 @@ if [ "$1" = template ]; then cat "$7"; if [ "$8" = --values ]; then echo "---"; 
 	}
 	run := exec.Command("bash", "-c", `eval "$`+pluginScript+`"`)
 	run.Dir = write("manifests", manifests)
-	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution, "TMPDIR="+write("tmp", nil),
+	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution, projectVariable+"="+cmp.Or(os.Getenv(projectVariable), ArgoCDProject), "TMPDIR="+write("tmp", nil),
 		"VALUES_DIR="+write("secrets", secrets), "PATH="+programs+":"+os.Getenv("PATH"))
 	require.NoError(t, os.MkdirAll(filepath.Join(at, "tmp"), 0o700))
 	var out, problems bytes.Buffer
@@ -195,6 +199,14 @@ func TestArgoCDPlugin_LeavesAloneWhatIsSuspended(t *testing.T) {
 	assert.Empty(t, got, "not even Slipway's values are needed")
 	_, err = rendered(t, nil, files(chartsOfShop+shopRelease+"  suspend: true\n"))
 	assert.ErrorContains(t, err, "HelmRelease shop/shop: spec.suspend would remove its objects; remove it, or add the annotation")
+}
+
+// The chart of a release with the same name could show the keys that are among the values.
+func TestArgoCDPlugin_GivesSlipwaysValuesToItsOwnProjectAlone(t *testing.T) {
+	t.Setenv(projectVariable, "shop")
+	got, err := renderedWith(t, nil, map[string]string{"shop-values": "key: secret"}, map[string]string{"kustomization.yaml": ownedRelease})
+	require.ErrorContains(t, err, "HelmRelease shop/shop: the values of a component are for Applications of the project default")
+	assert.NotContains(t, got+err.Error(), "secret")
 }
 
 func TestArgoCDPlugin_WaitsForSlipwaysValues(t *testing.T) {

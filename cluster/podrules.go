@@ -222,7 +222,7 @@ var (
 	image     = regexp.MustCompile(`(?i)image\.repository$`)
 	tagged    = regexp.MustCompile(`(?i)image\.tag$`)
 	elected   = regexp.MustCompile(`(leaderElection\.(leaseDuration|renewDeadline|retryPeriod)|l2announcements\.lease\w+)$`) // flags of Go
-	gates     = regexp.MustCompile(`^\s*\w+\s*=\s*\w+\s*(,\s*\w+\s*=\s*\w+\s*)*$`)
+	gates     = regexp.MustCompile(`^\s*(\w+\s*=\s*\w+\s*)?(,\s*(\w+\s*=\s*\w+\s*)?)*$`)
 )
 
 // named checks a number or a text whose name means the same in all charts.

@@ -22,7 +22,7 @@ type Spegel struct {
 
 var (
 	spegelLevel    = regexp.MustCompile(`(?i)^(debug|info|warn|error)([+-][0-9]+)?$`) // slog.Level
-	spegelRegistry = regexp.MustCompile(`^(https?://[^/@?\s]+|_default)$`)
+	spegelRegistry = regexp.MustCompile(`^(https?://[^/@?\s]+|_default|\*)$`)
 )
 
 func (s Spegel) service() Service {

@@ -175,9 +175,11 @@ sub owned {
   my ($what, $name, $spec) = @_;
   my @sources = items(under($spec, "valuesFrom"));
   return undef unless @sources == 1 && join(" ", map { text($sources[0], $_) // "" } qw(kind name)) eq "Secret $name-values";
+  # The values have keys, which the chart of an Application of another project could show.
+  ($ENV{ARGOCD_APP_PROJECT_NAME} // "") eq "default" or die "$what: the values of a component are for Applications of the project default\n";
   my $file = ($ENV{VALUES_DIR} // "") . "/$name-values";
   -e $file or die "$what: the Secret argocd/$name-values is not there; pulumi up writes it for a component with owner: argocd, "
-    . "and two minutes later it is seen here\n";
+    . "and two minutes later it is seen here; of a component that is switched off, remove the file\n";
   return $file;
 }
 

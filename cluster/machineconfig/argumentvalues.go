@@ -105,8 +105,12 @@ var flagTypes = map[string]string{
 	"watch-cache-sizes":                    "sizes",
 }
 
-// isOriginList tells whether each item is an expression that begins and ends with the host: validateCorsAllowedOriginList.
+// isOriginList tells whether each item is an expression that begins and ends with the host: validateCorsAllowedOriginList. Of a list with
+// quotes, which keep commas together, it does not know the items.
 func isOriginList(list string) bool {
+	if strings.Contains(list, `"`) {
+		return true
+	}
 	for item := range strings.SplitSeq(list, ",") {
 		_, err := regexp.Compile(item)
 		begins := strings.Contains(item, "^") || strings.Contains(item, "//")

@@ -96,13 +96,14 @@ func (k *knowledge) checkProfile(part string, profile any) {
 			k.refuse(part+".plugins."+point, point, "has no plugin left, and the scheduler needs one", "enable one, or remove it")
 		}
 	}
-	seen := map[any]bool{}
+	seen := map[string]bool{}
 	for i, config := range items(profile, "pluginConfig") {
 		there := cluster.ItemPath(part+".pluginConfig", i)
-		if name := at(config, "name"); seen[name] {
-			k.refuse(there, fmt.Sprint(name), fmt.Sprintf("is the second configuration of %s", name), "put both into one")
+		name, _ := at(config, "name").(string)
+		if name != "" && seen[name] {
+			k.refuse(there, name, "is the second configuration of "+name, "put both into one")
 		}
-		seen[at(config, "name")] = true
+		seen[name] = true
 		if args := at(config, "args"); at(args, "defaultingType") == "System" && len(items(args, "defaultConstraints")) > 0 {
 			k.refuse(there+".args.defaultingType", "defaultingType", "System excludes defaultConstraints",
 				"write List, or remove defaultConstraints")

@@ -80,10 +80,7 @@ func (k *knowledge) checkFlag(id, written, value string) {
 		return
 	}
 	kind := cmp.Or(flagTypes[flag], k.table[id][flag])
-	switch {
-	case strings.HasPrefix(flag, "concurrent-") && kind == "int32": // without workers, a controller does nothing
-		kind = "int32[1,]"
-	case id == k8s.ControllerManagerID && flag == "cloud-provider": // KubeControllerManagerOptions.Validate
+	if id == k8s.ControllerManagerID && flag == "cloud-provider" { // KubeControllerManagerOptions.Validate
 		kind = "string{external}"
 	}
 	switch flag {

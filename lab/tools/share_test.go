@@ -9,7 +9,8 @@ import (
 
 func TestShare_LinksTheLargeFilesThatAnotherToolHas(t *testing.T) {
 	cache := t.TempDir()
-	there, here := filepath.Join(cache, "tools", "first", "key", dataFolder), filepath.Join(cache, "tools", "second", "key.tmp", "out", dataFolder)
+	there := filepath.Join(cache, "tools", "first", "key", dataFolder)
+	here := filepath.Join(cache, "tools", "second", "key.tmp", "out", dataFolder)
 	large := bytes.Repeat([]byte("talos"), shared/2) // more than a buffer, and no multiple of it
 	other := append(bytes.Clone(large[:len(large)-1]), 'x')
 	for name, contents := range map[string]struct{ there, here []byte }{

@@ -54,11 +54,10 @@ func (v Values) chart() map[string]any {
 		"operator.rollOutPods":     true,
 		"envoy.rollOutPods":        true,
 		"hubble.relay.rollOutPods": true,
-		// Two replicas from the start, never on the same node: the second stays Pending until another node joins. Of a cluster of one machine it
-		// would stay so for ever, and Argo CD would wait for it. The affinity is the chart's default; it is set because this behaviour depends on
-		// it. Because of it, an update may stop all replicas at once: on one node, a new replica would never get the place of the old one. The
-		// datapath works without the operator.
-		"operator.replicas":                                    min(2, len(v.Machines())),
+		// The replicas are never on the same node: the second stays Pending until another node joins. The affinity is the chart's default; it is
+		// set because this behaviour depends on it. Because of it, an update may stop all replicas at once: on one node, a new replica would never
+		// get the place of the old one. The datapath works without the operator.
+		"operator.replicas":                                    v.operators(),
 		"operator.updateStrategy.type":                         "RollingUpdate",
 		"operator.updateStrategy.rollingUpdate.maxSurge":       "25%",
 		"operator.updateStrategy.rollingUpdate.maxUnavailable": "100%",
@@ -103,6 +102,15 @@ func (v Values) chart() map[string]any {
 	}
 	v.choose(values)
 	return place(map[string]any{}, values)
+}
+
+// operators returns the number of pods of Cilium's operator: two from the start, but one for a cluster of one machine, where the second would
+// stay Pending for ever, and Argo CD would wait for it. In mode inline, nobody would change the number with the first machine that is added.
+func (v Values) operators() int {
+	if v.Cilium.Inline() {
+		return 2
+	}
+	return min(2, len(v.Machines()))
 }
 
 // choose sets what exists with some choices only.

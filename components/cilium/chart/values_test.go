@@ -132,12 +132,14 @@ func TestValues_ContainTheClustersOwnNameAndNetwork(t *testing.T) {
 
 func TestValues_GiveTheOperatorAsManyPodsAsMachinesCanRun(t *testing.T) {
 	for machines, want := range map[int]float64{1: 1, 2: 2, 3: 2} {
-		tree := rendered(t, func(v *chart.Values) {
-			pool := v.NodePools[0]
-			pool.Nodes = pool.Nodes[:machines]
-			v.NodePools = []cluster.NodePool{pool}
-		})
-		assert.Equal(t, want, tree["operator"].(map[string]any)["replicas"], "%d machines", machines)
+		for mode, want := range map[cluster.CiliumMode]float64{cluster.CiliumHelm: want, cluster.CiliumInline: 2} {
+			tree := rendered(t, func(v *chart.Values) {
+				pool := v.NodePools[0]
+				pool.Nodes = pool.Nodes[:machines]
+				v.NodePools, v.Cilium.Mode = []cluster.NodePool{pool}, mode
+			})
+			assert.Equal(t, want, tree["operator"].(map[string]any)["replicas"], "%d machines, %s", machines, mode)
+		}
 	}
 }
 
