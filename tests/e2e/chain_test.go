@@ -168,7 +168,7 @@ func recordLost(t *testing.T, l *lab) {
 		argv := []string{"config", change, "--stack", stack, "--path", "slipway:gitops.settings.OBJECT_WITHOUT_A_RECORD"}
 		interval := []string{"config", change, "--stack", stack, "--path", "slipway:gitops.interval"}
 		if change == "set" {
-			argv, interval = append(argv, "1"), append(interval, "2m")
+			argv, interval = append(argv, "text"), append(interval, "2m")
 		}
 		l.pulumi(argv...)
 		l.pulumi(interval...)
