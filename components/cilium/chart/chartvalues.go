@@ -107,10 +107,10 @@ func (v Values) chart() map[string]any {
 // operators returns the number of pods of Cilium's operator: two from the start, but one for a cluster of one machine, where the second would
 // stay Pending for ever, and Argo CD would wait for it. In mode inline, nobody would change the number with the first machine that is added.
 func (v Values) operators() int {
-	if v.Cilium.Inline() {
-		return 2
+	if len(v.Machines()) == 1 && !v.Cilium.Inline() {
+		return 1
 	}
-	return min(2, len(v.Machines()))
+	return 2
 }
 
 // choose sets what exists with some choices only.
