@@ -53,7 +53,8 @@ if [ "$1" = template ]; then cat "$7"; if [ "$8" = --values ]; then echo "---"; 
 	}
 	run := exec.Command("bash", "-c", `eval "$`+pluginScript+`"`)
 	run.Dir = write("manifests", manifests)
-	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution, projectVariable+"="+cmp.Or(os.Getenv(projectVariable), ArgoCDProject), "TMPDIR="+write("tmp", nil),
+	run.Env = append(os.Environ(), "SETTINGS_DIR="+write("settings", settings), pluginScript+"="+substitution,
+		projectVariable+"="+cmp.Or(os.Getenv(projectVariable), ArgoCDProject), "TMPDIR="+write("tmp", nil),
 		"VALUES_DIR="+write("secrets", secrets), "PATH="+programs+":"+os.Getenv("PATH"))
 	require.NoError(t, os.MkdirAll(filepath.Join(at, "tmp"), 0o700))
 	var out, problems bytes.Buffer

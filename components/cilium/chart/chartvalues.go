@@ -54,9 +54,9 @@ func (v Values) chart() map[string]any {
 		"operator.rollOutPods":     true,
 		"envoy.rollOutPods":        true,
 		"hubble.relay.rollOutPods": true,
-		// The replicas are never on the same node: the second stays Pending until another node joins. The affinity is the chart's default; it is
-		// set because this behaviour depends on it. Because of it, an update may stop all replicas at once: on one node, a new replica would never
-		// get the place of the old one. The datapath works without the operator.
+		// The replicas are never on the same node: the second stays Pending until another node joins. The affinity is the chart's default;
+		// it is set because this behaviour depends on it. Because of it, an update may stop all replicas at once: on one node, a new replica
+		// would never get the place of the old one. The datapath works without the operator.
 		"operator.replicas":                                    v.operators(),
 		"operator.updateStrategy.type":                         "RollingUpdate",
 		"operator.updateStrategy.rollingUpdate.maxSurge":       "25%",
@@ -104,8 +104,8 @@ func (v Values) chart() map[string]any {
 	return place(map[string]any{}, values)
 }
 
-// operators returns the number of pods of Cilium's operator: two from the start, but one for a cluster of one machine, where the second would
-// stay Pending for ever, and Argo CD would wait for it. In mode inline, nobody would change the number with the first machine that is added.
+// operators returns the number of pods of Cilium's operator: two from the start, but one for a cluster of one machine, where the second
+// would stay Pending for ever, and Argo CD would wait for it. In mode inline, nobody would change the number when a machine is added.
 func (v Values) operators() int {
 	if len(v.Machines()) == 1 && !v.Cilium.Inline() {
 		return 1
