@@ -110,7 +110,7 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 
 # One machine, and once two, in QEMU without KVM: two cores and 10 GiB of memory; it should run alone.
 .PHONY: real-talos
-real-talos: real-talos-joins real-talos-changes real-talos-control-planes ## The real Talos in QEMU, in a lab: the three of the following (needs QEMU)
+real-talos: real-talos-joins real-talos-changes ## The real Talos in QEMU, in a lab: the next two of these targets (needs QEMU)
 
 .PHONY: real-talos-joins
 real-talos-joins: real-talos-tools ## The real Talos: killed runs, joining machines, a lost machine, destroy (about 35 minutes; needs QEMU)
