@@ -68,23 +68,29 @@ func TestReadJSON_WaitsForABusyServerAndTellsWhatIsMissing(t *testing.T) {
 }
 
 func TestReadLong_WaitsForTheEndOfALongAnswer(t *testing.T) {
+	end := make(chan struct{}, 1)
 	s := server(t, 0, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("begins"))
 		_ = http.NewResponseController(w).Flush()
 		select {
-		case <-time.After(300 * time.Millisecond):
+		case <-end:
 			_, _ = w.Write([]byte(" and ends"))
 		case <-r.Context().Done():
+			panic(http.ErrAbortHandler) // as an API server does: a handler that returns ends its answer well
 		}
 	})
-	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, s)), 100*time.Millisecond)
+	const timeout = 100 * time.Millisecond
+	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, s)), timeout)
 	require.NoError(t, err)
 	_, err = api.Read(t.Context(), "/metrics")
-	require.ErrorContains(t, err, "Client.Timeout")
+	require.Error(t, err, "the client's timeout ends a read")
+
+	time.AfterFunc(3*timeout, func() { end <- struct{}{} })
 	answer, err := api.ReadLong(t.Context(), "/metrics")
 	require.NoError(t, err)
 	assert.Equal(t, "begins and ends", string(answer))
-	ending, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+
+	ending, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	_, err = api.ReadLong(ending, "/metrics")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
