@@ -17,9 +17,6 @@ func (c clusterCheck) outside() {
 	for _, release := range c.Releases() {
 		c.chartRepository(release.source())
 	}
-	if c.Cilium.Inline() { // then it is no release
-		c.chartRepository("cilium.repository", c.Cilium.Repository)
-	}
 	c.routers()
 	c.notEachMachine("talos.factory", c.Talos.Factory)
 	c.notEachMachine("gitops.url", c.GitOps.URL)
@@ -55,7 +52,7 @@ func (c *Cluster) servers() []server {
 		}
 	}
 	for _, one := range []struct{ path, url string }{
-		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
+		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory},
 		{"gitops.url", c.GitOps.URL}, {"gitops.oci.url", c.GitOps.artifactURL()}, {"gitops.bucket.endpoint", c.GitOps.bucketURL()},
 	} {
 		atURL(one.path, one.url)

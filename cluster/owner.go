@@ -71,13 +71,10 @@ func (c *Cluster) InGit(release string) *Git {
 	return nil
 }
 
-// Releases returns every Helm release of the cluster, in the order of installation. Each is a component that the engine can own.
+// Releases returns every component that is a Helm release, in the order of installation. The engine can own each. Cilium in mode inline
+// is the release of nobody until the engine owns it.
 func (c *Cluster) Releases() []Service {
-	var releases []Service
-	if !c.Cilium.Inline() {
-		releases = append(releases, c.Cilium.Service())
-	}
-	return append(releases, c.afterNetwork(c.Services())...)
+	return append([]Service{c.Cilium.Service()}, c.afterNetwork(c.Services())...)
 }
 
 // afterNetwork returns the releases that need Cilium: the core services that are given, and those that are no core services.

@@ -182,10 +182,10 @@ func (c *chain) makeNamespace() (err error) {
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
 func (c *chain) installNetwork() (err error) {
-	if c.Cilium.Inline() {
-		return nil
-	}
 	in := c.objectsAfter(c.machines, c.crds)
+	if c.Cilium.Inline() {
+		return c.network.HandToEngine(c.ctx, in, c.talos.Kubeconfig)
+	}
 	in.DependsOn = append(in.DependsOn, c.mode)
 	c.network, err = cilium.NewCiliumCore(c.ctx, steps.Cilium, &cilium.CiliumCoreArgs{
 		Cluster: c.Knowing(c.OfNetwork()), TLSProvider: c.providers.TLS, InCluster: in, Kubeconfig: c.talos.Kubeconfig,

@@ -3,6 +3,7 @@ package cilium
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -44,10 +45,11 @@ type CiliumCore struct {
 	// contains private keys. Empty in mode helm.
 	InlineManifests pulumi.StringOutput
 
-	name     string
-	values   chart.Values
-	checksum string        // of the values
-	release  *helm.Release // nil in mode inline
+	name         string
+	values       chart.Values
+	certificates map[string]any    // by their paths in the chart's values
+	checksum     string            // of the values
+	leaves       []pulumi.Resource // what others wait for
 }
 
 // NewCiliumCore creates Cilium's certificates, which every later run keeps, and installs or renders Cilium:
@@ -83,37 +85,37 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
 }
 
-// Leaves returns the resources that others wait for: the release and, if Flux owns it, its values. In mode inline there is none, because
-// Cilium is part of the machine configuration.
-func (c *CiliumCore) Leaves() []pulumi.Resource {
-	if c.release == nil {
-		return nil
+// Leaves returns the resources that others wait for: the release and, if an engine owns it, its values. In mode inline there is no release,
+// because Cilium is part of the machine configuration.
+func (c *CiliumCore) Leaves() []pulumi.Resource { return slices.Clone(c.leaves) }
+
+// issue creates the certificates that the chart takes, and returns their PEM documents.
+func (c *CiliumCore) issue(issuer issuer) (pulumi.StringMap, error) {
+	documents, err := issuer.issueAll(c.values.Certificates())
+	c.certificates = map[string]any{}
+	for path, document := range documents {
+		c.certificates[path] = component.Base64(document)
 	}
-	return c.release.Leaves()
+	return documents, err
 }
 
 func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) error {
-	documents, err := issuer.issueAll(c.values.Certificates())
-	if err != nil {
+	if _, err := c.issue(issuer); err != nil {
 		return err
 	}
 	secrets, err := c.provideMesh(ctx, args, issuer)
 	if err != nil {
 		return err
 	}
-	certificates := map[string]any{}
-	for path, document := range documents {
-		certificates[path] = component.Base64(document)
-	}
-	values, err := c.values.Tree(certificates)
+	values, err := c.values.Tree(c.certificates)
 	if err != nil {
 		return err
 	}
-	own, err := c.values.Own(certificates)
+	own, err := c.values.Own(c.certificates)
 	if err != nil {
 		return err
 	}
-	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
+	release, err := helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
 		Service: c.values.Cilium.Service(), Values: values, Own: own, Kubeconfig: args.Kubeconfig, OwnedValues: args.OwnedValues,
 		Git: args.Cluster.InGit(chart.ReleaseName), Renderer: args.KubernetesProvider,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
@@ -122,7 +124,7 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 	if err != nil {
 		return err
 	}
-	c.Version = c.release.Version
+	c.Version, c.leaves = release.Version, release.Leaves()
 	c.InlineManifests = pulumi.String("").ToStringOutput()
 	return nil
 }

@@ -2,11 +2,12 @@ package cilium
 
 import (
 	"fmt"
-	"slices"
+	"maps"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/cilium/chart"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/helm"
 )
 
@@ -42,11 +43,40 @@ func renderBlank(ctx *pulumi.Context, v chart.Values, provider pulumi.ProviderRe
 
 // render sets the manifests, which are complete once the PEM documents are known.
 func (c *CiliumCore) render(issuer issuer, blank chart.BlankManifests) error {
-	documents, err := issuer.issueAll(slices.Concat(c.values.Certificates(), c.values.MeshCertificates()))
+	documents, err := c.issue(issuer)
 	if err != nil {
 		return err
 	}
+	ofMesh, err := issuer.issueAll(c.values.MeshCertificates())
+	if err != nil {
+		return err
+	}
+	maps.Copy(documents, ofMesh)
 	c.Version = pulumi.String(c.values.Cilium.Version).ToStringOutput()
 	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.Fill)).(pulumi.StringOutput)
+	return nil
+}
+
+// HandToEngine gives an engine that owns Cilium in mode inline the values that Slipway sets. Talos has made the objects at the bootstrap,
+// with the marks of a Helm release, and changes none; so the engine takes them over as those of a release. In mode helm, and if no engine
+// owns Cilium, it registers nothing.
+func (c *CiliumCore) HandToEngine(ctx *pulumi.Context, in component.InCluster, kubeconfig pulumi.StringInput) error {
+	service := c.values.Cilium.Service()
+	if !c.values.Cilium.Inline() || !service.Owner.IsEngine() || in.OwnedValues == nil {
+		return nil
+	}
+	if err := in.Validate(); err != nil {
+		return component.Failed(typeCiliumCore, c.name, err)
+	}
+	own, err := c.values.Own(c.certificates)
+	if err != nil {
+		return component.Failed(typeCiliumCore, c.name, err)
+	}
+	args := &helm.ReleaseArgs{Service: service, Own: own, Kubeconfig: kubeconfig, OwnedValues: in.OwnedValues}
+	values, err := args.NewValues(ctx, in.Child(c))
+	if err != nil {
+		return err
+	}
+	c.leaves = []pulumi.Resource{values}
 	return nil
 }

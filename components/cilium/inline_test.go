@@ -176,3 +176,43 @@ func TestRestart_IsNotNeededOtherwise(t *testing.T) {
 		assert.Empty(t, restart(t, mutate).OfType(patchType), name)
 	}
 }
+
+func TestInline_AnEngineThatOwnsCiliumGetsTheValuesThatSlipwaySets(t *testing.T) {
+	given := func(mutate func(*cilium.CiliumCoreArgs)) *mocks.Recorder {
+		rec := &mocks.Recorder{}
+		require.NoError(t, program{
+			args: func(args *cilium.CiliumCoreArgs) {
+				args.Cluster.Cilium.Owner = cluster.OwnerArgoCD
+				args.OwnedValues = &component.OwnedValues{Namespace: "argocd", Prefix: "gitops-values-", Options: pulumi.Composite()}
+				inline(args)
+				mutate(args)
+			},
+			after: func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error {
+				if err := core.HandToEngine(ctx, args.InCluster, args.Kubeconfig); err != nil {
+					return err
+				}
+				return machine(ctx, core, args)
+			},
+		}.run(t, rec))
+		return rec
+	}
+	rec := given(func(*cilium.CiliumCoreArgs) {})
+	assert.Empty(t, rec.OfType(releaseType))
+	secret := rec.Only(t, "kubernetes:core/v1:Secret")
+	assert.Equal(t, "cilium-values", secret.Input("metadata.name"))
+	assert.Equal(t, "argocd", secret.Input("metadata.namespace"))
+	assert.True(t, secret.SecretInput(`data["values.yaml"]`))
+	assert.True(t, rec.After(secret, rec.Resource(t, "bootstrap")))
+	assert.False(t, rec.After(rec.Resource(t, "machine"), secret), "the manifests are there before the cluster")
+	text, err := base64.StdEncoding.DecodeString(secret.Input(`data["values.yaml"]`).(string))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), base64.StdEncoding.EncodeToString([]byte("KEY infra-cilium-hubble-server")))
+	assert.NotContains(t, string(text), "slipway.mesh", "Talos makes the Secrets of a mesh, which the chart does not take")
+
+	for name, mutate := range map[string]func(*cilium.CiliumCoreArgs){
+		"Pulumi owns it":     func(args *cilium.CiliumCoreArgs) { args.Cluster.Cilium.Owner = cluster.OwnerPulumi },
+		"there is no engine": func(args *cilium.CiliumCoreArgs) { args.OwnedValues = nil },
+	} {
+		assert.Empty(t, given(mutate).OfType("kubernetes:core/v1:Secret"), name)
+	}
+}

@@ -81,8 +81,6 @@ func TestOwned_ReportsEachFaultOnceWithItsPlace(t *testing.T) {
 				"remove spec.suspend there, or write pulumi here to take it back"},
 		"both own it": {strings.Replace(owned, "slipway:cilium: {owner: flux}", "slipway:cilium: {owner: pulumi}", 1), fixtures.Tree(),
 			"cilium.owner: pulumi, and " + file + "cilium.yaml declares a HelmRelease that is not suspended"},
-		"inline": {strings.Replace(owned, "slipway:cilium: {owner: flux}", "slipway:cilium: {owner: flux, mode: inline}", 1), fixtures.Tree(),
-			"cilium.owner: flux needs a Helm release"},
 		"no gitops": {strings.Replace(owned, "    url: https://git.home.arpa/platform/slipway.git\n", "", 1), fixtures.Tree(), "gitops.url: is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -104,6 +104,56 @@ func TestArgoCD_ANewClusterInstallsWhatArgoCDOwns(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
+// TestArgoCD_TakesOverCiliumThatTalosHasBroughtUp creates a cluster whose Cilium comes with the machine configuration, and changes it in Git.
+func TestArgoCD_TakesOverCiliumThatTalosHasBroughtUp(t *testing.T) {
+	t.Parallel()
+	l := labOfArgoCD(t, "argocdinline", func(s settings) {
+		delete(s["slipway:cilium"].(map[string]any), "version")
+		s.set("cilium", map[string]any{"mode": "inline"})
+	})
+	l.argoCDTree()
+	l.writeReleases("cilium")
+	l.applyPlatform(true)
+	inline := func(owner string) func(settings) {
+		return func(s settings) { s.set("cilium", map[string]any{"mode": "inline", "owner": owner}) }
+	}
+	l.commit("Argo CD owns Cilium", inline("argocd"))
+	comesUp(l)
+	l.platformIsApplied()
+	require.Equal(t, "cilium-values", l.recordsOfArgoCD())
+	for _, workload := range l.rolledOut() {
+		require.Regexp(t, `=1$|^cilium-operator=2$`, workload, "it was rolled out again; the operator once, by `up`, after the CRDs of gateways")
+	}
+	require.NotContains(t, l.kubectl("get", "secrets", "--namespace=kube-system", "--output=name"), "sh.helm.release.v1.cilium")
+	l.changesNothing()
+
+	l.editRelease("cilium", "  valuesFrom:", "  values:\n    podAnnotations: {of: git}\n  valuesFrom:")
+	l.commit("an annotation of Cilium's pods", nil)
+	l.lookAtPlatform()
+	annotated := func() string {
+		return l.kubectl("get", "--namespace=kube-system", "daemonset/cilium", "--output=jsonpath={.spec.template.metadata.annotations.of}"+
+			" {.status.updatedNumberScheduled} {.status.numberReady}")
+	}
+	l.eventually("Argo CD rolls out a value of Git", func() bool { return annotated() == "git 1 1" })
+	boots := l.boots()
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, boots, l.boots(), "the machine configuration follows without a reboot")
+	l.changesNothing()
+	before := l.identitiesOf(map[string]string{"cilium": "kube-system"})
+
+	l.editRelease("cilium", "  valuesFrom:", "  suspend: true\n  valuesFrom:")
+	l.commit("take back", func(s settings) {
+		inline("pulumi")(s)
+		s.set("cilium", map[string]any{"values": map[string]any{"podAnnotations": map[string]any{"of": "git"}}})
+	})
+	l.lookAtPlatform()
+	l.eventually("Argo CD lets go", func() bool { return l.recordsOfArgoCD() == "" })
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, before, l.identitiesOf(map[string]string{"cilium": "kube-system"}), "taking back changes no object and no pod")
+	l.changesNothing()
+	unprotectAndDestroy(l)
+}
+
 // ownedBy gives the components an owner, and cert-manager the values that are its own in the stack file.
 func ownedBy(owner string, certManager map[string]any) func(settings) {
 	return func(s settings) {

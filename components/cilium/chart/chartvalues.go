@@ -105,9 +105,9 @@ func (v Values) chart() map[string]any {
 }
 
 // operators returns the number of pods of Cilium's operator: two from the start, but one for a cluster of one machine, where the second
-// would stay Pending for ever, and Argo CD would wait for it. In mode inline, nobody would change the number when a machine is added.
+// would stay Pending for ever, and Argo CD would wait for it. In mode inline, only an engine changes the number when a machine is added.
 func (v Values) operators() int {
-	if len(v.Machines()) == 1 && !v.Cilium.Inline() {
+	if len(v.Machines()) == 1 && (!v.Cilium.Inline() || v.Cilium.Owner.IsEngine()) {
 		return 1
 	}
 	return 2

@@ -112,7 +112,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	}
 	release.leaves = []pulumi.Resource{release}
 	if args.ofEngine() && args.OwnedValues != nil {
-		values, err := args.newValues(ctx, slices.Concat(opts, []pulumi.ResourceOption{pulumi.DependsOn(release.leaves)})...)
+		values, err := args.NewValues(ctx, slices.Concat(opts, []pulumi.ResourceOption{pulumi.DependsOn(release.leaves)})...)
 		if err != nil {
 			return nil, err
 		}
@@ -121,9 +121,9 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	return release, nil
 }
 
-// newValues registers the Secret with the values that Slipway sets in the chart of a release that an engine owns. Its HelmRelease reads it,
+// NewValues registers the Secret with the values that Slipway sets in the chart of a release that an engine owns. Its HelmRelease reads it,
 // and the engine rolls out a changed value at once. What verifies the release waits for it: the effect of a change comes by no other way.
-func (a *ReleaseArgs) newValues(ctx *pulumi.Context, opts ...pulumi.ResourceOption) (pulumi.Resource, error) {
+func (a *ReleaseArgs) NewValues(ctx *pulumi.Context, opts ...pulumi.ResourceOption) (pulumi.Resource, error) {
 	text := toMap(a.Own).ToMapOutput().ApplyT(func(values map[string]any) (string, error) {
 		written, err := json.Marshal(values) // JSON is YAML, too
 		return base64.StdEncoding.EncodeToString(written), err
