@@ -27,11 +27,18 @@ import (
 // onepassword is the folder of the lab's 1Password account.
 func (l *lab) onepassword() string { return filepath.Join(l.home(), "1password") }
 
-// fails runs `pulumi up` of infra, which must fail with a text.
-func (l *lab) fails(pattern string) {
+// failed runs `pulumi up` of infra, which must fail, and returns its output.
+func (l *lab) failed() string {
 	l.t.Helper()
 	out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Error(l.t, err, "up went on: %s", out)
+	return out
+}
+
+// fails runs `pulumi up` of infra, which must fail with a text.
+func (l *lab) fails(pattern string) {
+	l.t.Helper()
+	out := l.failed()
 	require.Regexp(l.t, pattern, out)
 	l.t.Logf("up says: %s", regexp.MustCompile(`(?m)^.*(`+pattern+`).*$`).FindString(out))
 }
