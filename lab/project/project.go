@@ -21,20 +21,41 @@ const File = "Pulumi.yaml"
 // Keys of a stack file with which Pulumi encrypts the secrets.
 var encryptionKeys = []string{"encryptionsalt", "encryptedkey", "secretsprovider"}
 
+// Binary returns the program that a project file names in the place of sources to compile (runtime.options.binary); "" if it names none.
+func Binary(checkout string) (string, error) {
+	_, root, err := load(checkout)
+	if err != nil {
+		return "", err
+	}
+	if binary := value(value(value(root, "runtime"), "options"), "binary"); binary != nil {
+		return binary.Value, nil
+	}
+	return "", nil
+}
+
+// load returns the project file of a checkout, and its mapping.
+func load(checkout string) (document *yaml.Node, root *yaml.Node, err error) {
+	path := filepath.Join(checkout, File)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("project file: %w", err)
+	}
+	document = &yaml.Node{}
+	if err := yaml.Unmarshal(text, document); err != nil {
+		return nil, nil, fmt.Errorf("project file %s: %w", path, err)
+	}
+	if root, err = mapping(document); err != nil {
+		return nil, nil, fmt.Errorf("project file %s: %w", path, err)
+	}
+	return document, root, nil
+}
+
 // WriteFile writes the project file of a checkout into a folder, with the checkout as the place of the program. A buildTarget in the
 // checkout becomes one in the folder.
 func WriteFile(folder, checkout string) error {
-	text, err := os.ReadFile(filepath.Join(checkout, File))
+	document, root, err := load(checkout)
 	if err != nil {
-		return fmt.Errorf("project file: %w", err)
-	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return fmt.Errorf("project file %s: %w", filepath.Join(checkout, File), err)
-	}
-	root, err := mapping(&document)
-	if err != nil {
-		return fmt.Errorf("project file %s: %w", filepath.Join(checkout, File), err)
+		return err
 	}
 	place := checkout
 	if main := value(root, "main"); main != nil {
@@ -47,10 +68,10 @@ func WriteFile(folder, checkout string) error {
 		target.Value = filepath.Join(folder, target.Value)
 	}
 	// So that targets which only run Pulumi, such as make drift, work in the folder as in the checkout.
-	if err := os.WriteFile(filepath.Join(folder, "Makefile"), []byte("include "+filepath.Join(checkout, "Makefile")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "Makefile"), []byte("-include "+filepath.Join(checkout, "Makefile")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("project: %w", err)
 	}
-	return write(filepath.Join(folder, File), &document)
+	return write(filepath.Join(folder, File), document)
 }
 
 // Copy is the copy of one stack file.

@@ -26,7 +26,7 @@ func TestWriteFile_NamesTheCheckoutAsThePlaceOfTheProgram(t *testing.T) {
 	put(t, filepath.Join(checkout, File), "name: slipway # ours\nruntime: go\n")
 	require.NoError(t, WriteFile(folder, checkout))
 	require.Equal(t, "name: slipway # ours\nruntime: go\nmain: "+checkout+"\n", read(t, filepath.Join(folder, File)))
-	require.Equal(t, "include "+filepath.Join(checkout, "Makefile")+"\n", read(t, filepath.Join(folder, "Makefile")))
+	require.Equal(t, "-include "+filepath.Join(checkout, "Makefile")+"\n", read(t, filepath.Join(folder, "Makefile")))
 
 	put(t, filepath.Join(checkout, File), "main: program\nname: slipway\n")
 	require.NoError(t, WriteFile(folder, checkout))
@@ -35,6 +35,20 @@ func TestWriteFile_NamesTheCheckoutAsThePlaceOfTheProgram(t *testing.T) {
 	require.ErrorIs(t, WriteFile(folder, t.TempDir()), os.ErrNotExist)
 	put(t, filepath.Join(checkout, File), "- a\n")
 	require.ErrorContains(t, WriteFile(folder, checkout), "is not a mapping")
+}
+
+func TestBinary_IsThatOfTheProjectFile(t *testing.T) {
+	checkout := t.TempDir()
+	_, err := Binary(checkout)
+	require.ErrorContains(t, err, "project file: ")
+	for text, want := range map[string]string{
+		"runtime: go": "", "runtime: {name: go, options: {buildTarget: x}}": "", "runtime: {name: go, options: {binary: slipway}}": "slipway",
+	} {
+		put(t, filepath.Join(checkout, File), text)
+		binary, err := Binary(checkout)
+		require.NoError(t, err)
+		require.Equal(t, want, binary, text)
+	}
 }
 
 func TestWriteFile_KeepsTheCompiledProgramInTheFolder(t *testing.T) {

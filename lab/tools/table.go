@@ -55,8 +55,8 @@ var Table = []Tool{
 		Module: "github.com/pulumi/pulumi/sdk/v3", ModuleVersion: "v3.65.0",
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.65.0"},
 		Installed: &Installed{Beside: "pulumi"},
-		Start: `target=$(sed -n 's/^ *buildTarget: *\([^ ]*\).*/\1/p' "$SLIPWAY_LAB/project/Pulumi.yaml")
-exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
+		Start: `option() { sed -n "s/^ *$1: *\\([^ ]*\\).*/-$1=\\1/p" "$SLIPWAY_LAB/project/Pulumi.yaml"; }
+exec "$PROGRAM" $(option buildTarget) $(option binary) "$@"`,
 		CPU: 45 * time.Second,
 	},
 	proxmoxPlugin(OlderProxmox()),

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/mod/modfile"
 
 	"github.com/slipway-platform/slipway/lab/home"
+	"github.com/slipway-platform/slipway/lab/project"
 	"github.com/slipway-platform/slipway/lab/tools"
 	"github.com/slipway-platform/slipway/lab/world"
 )
@@ -87,9 +88,6 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	if err := compile(ctx, checkout, out); err != nil {
 		return world.Tools{}, err
 	}
-	if err := lookUpModules(ctx, checkout); err != nil {
-		return world.Tools{}, err
-	}
 	t := world.Tools{Programs: built, Data: map[string]string{}}
 	for _, tool := range slices.Concat(tools.Table, tools.OnDemand) {
 		if len(tool.Data) == 0 || built[tool.Name] == "" {
@@ -102,11 +100,16 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	return t, nil
 }
 
-// compile compiles the program and the probe into Go's cache, so that the first run need not.
+// compile compiles the program and the probe into Go's cache, so that the first run need not. It does nothing for a project whose program
+// is a binary.
 func compile(ctx context.Context, checkout string, out io.Writer) error {
+	binary, err := project.Binary(checkout)
+	if err != nil || binary != "" {
+		return err
+	}
 	start := time.Now()
 	// `go list -export` compiles and does not link. Pulumi links where something has changed since its last run.
-	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "./cmd/slipway-probe")
+	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "github.com/slipway-platform/slipway/cmd/slipway-probe")
 	c.Dir = checkout
 	text, err := c.CombinedOutput()
 	if err != nil {
@@ -115,7 +118,7 @@ func compile(ctx context.Context, checkout string, out io.Writer) error {
 	if took := time.Since(start); took > 5*time.Second {
 		fmt.Fprintf(out, "compiled the program and its probe in %.0f s\n", took.Seconds())
 	}
-	return nil
+	return lookUpModules(ctx, checkout)
 }
 
 // lookUpModules downloads what Go says about the modules that the program's go.mod requires. Pulumi's language host asks for it at each
