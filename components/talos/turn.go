@@ -310,6 +310,8 @@ func (t *turns) configures(configuration string) nodeChange {
 			change = turn.Change{Node: node, Quiet: true, Check: turn.Restarted("cri", before)}
 		case live.NeedsMachine:
 			return change, false, fmt.Errorf("%s of a machine does not change; raise its generation, which replaces the machine", part)
+		case live.NeedsCluster:
+			return change, false, fmt.Errorf("%s; declare the former one, and make another cluster for another range", part)
 		case live.KeepsRunning:
 			return t.keepsRunning(ctx, on, node), true, nil
 		case live.MayIsolate:

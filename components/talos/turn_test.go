@@ -333,6 +333,15 @@ func TestConfigures_RefusesWhatOnlyAnotherMachineCanHave(t *testing.T) {
 	require.NoError(t, turns.engine.Failed(), "no turn has begun")
 }
 
+func TestConfigures_RefusesWhatOnlyAnotherClusterCanHave(t *testing.T) {
+	on := &calm{effects: live.NeedsCluster}
+	turns := turnsOf(t, on)
+	require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")),
+		"infra-cp-1: machine.files; declare the former one, and make another cluster for another range")
+	assert.Empty(t, on.log)
+	require.NoError(t, turns.engine.Failed(), "no turn has begun")
+}
+
 func TestConfigures_RefusesFeatureGatesThatKubernetesDoesNotKnow(t *testing.T) {
 	on := &calm{effects: live.RestartsPods, gates: []string{"cluster.apiServer.extraArgs.feature-gates: A is no feature gate", "b: B"}}
 	turns := turnsOf(t, on)

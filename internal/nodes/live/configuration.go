@@ -51,6 +51,7 @@ const (
 	Unchanged    // the node runs this configuration already
 	Refused      // the node does not take the configuration
 	NeedsMachine // the change cannot be made on a node, although Talos takes the configuration
+	NeedsCluster // the change cannot be made in a cluster that has Nodes
 )
 
 // ofRule are the effects by what machineconfig says.
@@ -79,7 +80,7 @@ func (c *Cluster) Effect(ctx context.Context, node turn.Node, configuration stri
 		return Unknown, "", errors.New("the answer is empty")
 	}
 	effect, part, err = c.compare(ctx, node, configuration)
-	if effect != NeedsMachine && reply.GetMessages()[0].GetMode() == machine.ApplyConfigurationRequest_REBOOT {
+	if effect != NeedsMachine && effect != NeedsCluster && reply.GetMessages()[0].GetMode() == machine.ApplyConfigurationRequest_REBOOT {
 		return Reboots, part, nil
 	}
 	return effect, part, err
@@ -107,6 +108,9 @@ func (c *Cluster) compare(ctx context.Context, node turn.Node, configuration str
 	tag := version.GetMessages()[0].GetVersion().GetTag()
 	if same, err := machineconfig.Same(current.Provider(), next); err == nil && same {
 		return Unchanged, "", nil
+	}
+	if part := c.stray(ctx, current.Provider(), next); part != "" {
+		return NeedsCluster, part, nil
 	}
 	if part := c.misfit(ctx, node, next); part != "" {
 		return NeedsMachine, part, nil

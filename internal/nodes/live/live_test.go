@@ -293,6 +293,30 @@ func TestCluster_KnowsAnEncryptionThatTheDisksDoNotHave(t *testing.T) {
 	}
 }
 
+// The controller manager would end at a Node outside its ranges. Back to the ranges that the Nodes have is the way out.
+func TestCluster_KnowsRangesOfPodsThatItsNodesAreNotIn(t *testing.T) {
+	for _, c := range []struct {
+		ranges, node string
+		stray        bool
+	}{
+		{"10.99.0.0/16", "10.244.1.0/24", true},
+		{"10.244.0.0/16", "10.244.1.0/24", false},
+		{"10.244.1.0/25", "10.244.1.0/24", true},
+		{"10.99.0.0/16", "", false},
+		{"10.244.0.0/16, fd00::/48", "10.244.1.0/24", false},
+	} {
+		live, node, kube, _ := rigOf(t, "v1.14.6")
+		kube.answers["GET /api/v1/nodes"] = `{"kind":"NodeList","apiVersion":"v1","items":[{"kind":"Node","apiVersion":"v1",
+"metadata":{"name":"cp-1"},"spec":{"podCIDRs":["` + c.node + `"]}}]}`
+		effect, part, err := live.Effect(t.Context(), node, "machine: {type: controlplane}\ncluster: {network: {podSubnets: ["+c.ranges+"]}}")
+		require.NoError(t, err)
+		assert.Equal(t, c.stray, effect == NeedsCluster, "%v: %s", c, part)
+		if c.stray {
+			assert.Equal(t, "network.podCIDR: Node cp-1 has the range "+c.node+", which it keeps", part)
+		}
+	}
+}
+
 func encryptedBy(key string) *block.VolumeStatusSpec {
 	return &block.VolumeStatusSpec{
 		Phase: block.VolumePhaseReady, EncryptionProvider: block.EncryptionProviderLUKS2, ConfiguredEncryptionKeys: []string{key},
