@@ -95,7 +95,7 @@ storage: tools ## A provider of storage and its consumer, and what fails without
 
 .PHONY: lifecycle
 lifecycle: tools ## Upgrades and other changes of a running cluster under load, in a lab
-	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestLifecycle'
+	$(LAB_TESTS) -tags e2e -timeout 80m -run '^TestLifecycle'
 
 .PHONY: minors
 minors: tools kube-1.35 kube-1.37 ## A cluster under load, from Talos 1.12 to 1.14 and Kubernetes 1.35 to 1.37, in a lab
