@@ -262,10 +262,10 @@ var chartValues = run{
 		{
 			cell: "`cilium.values`, `cilium.hubble`", does: "rollout of agents, two nodes at a time, and of the operator",
 			edit: func(s settings) {
-				s.set("cilium", map[string]any{"values": map[string]any{"debug": map[string]any{"enabled": true}}})
+				s.set("cilium", map[string]any{"values": map[string]any{"prometheus": map[string]any{"enabled": true}}})
 			},
 			arrived: func(l *lab) bool {
-				return l.field("configmap/cilium-config", "{.data.debug}") == "true" &&
+				return l.field("configmap/cilium-config", "{.data.prometheus-serve-addr}") == ":9962" &&
 					l.field("daemonset/cilium", "{.spec.updateStrategy.rollingUpdate.maxUnavailable}") == "2"
 			},
 		},
@@ -408,7 +408,10 @@ var otherController = run{
 func podRangeRefused(load *load) func(*lab) {
 	one := row{
 		cell: "`network.podCIDR`, `network.serviceCIDR`, `network.ipv6`", does: "new cluster: the ranges of nodes and Services that exist",
-		edit: func(s settings) { s.set("network", map[string]any{"podCIDR": "10.246.0.0/16"}) },
+		edit: func(s settings) {
+			s.set("network", map[string]any{"podCIDR": "10.246.0.0/16"})
+			s.set("lifecycle", map[string]any{"returnTimeout": "3m"}) // otherwise a turn could wait for the controller manager for long
+		},
 		says: `pods get 10\.244\.\d+\.0/24, outside the declared 10\.246\.0\.0/16`,
 	}
 	ranges := func(l *lab) string { return l.field("nodes", "{.items[*].spec.podCIDRs}") }
