@@ -37,7 +37,6 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 		{"a node more in a pool with a count", oneMore.make(load)},
 		{"a node less, and a node with another name", oneLess.make(load)},
 		{"another SCSI controller", otherController.make(load)},
-		{"another range of pods", podRangeRefused(load)},
 	})
 }
 
@@ -344,6 +343,11 @@ var refusals = []row{
 		says: `infra-worker-9 has the address 10\.25\.11\.21 of infra-worker-1, which is not declared any more`,
 	},
 	{
+		cell: "`network.podCIDR`", does: "new cluster: Nodes keep their ranges. Refused, if the cluster runs",
+		edit: func(s settings) { s.set("network", map[string]any{"podCIDR": "10.246.0.0/16"}) },
+		says: `network\.podCIDR: Node infra-\S+ has the range 10\.244\.\d+\.0/24, which it keeps; declare the former one`,
+	},
+	{
 		cell: "`network.nodeCIDR`, `network.vip`", does: "new cluster",
 		edit: func(s settings) { s.renumber("10.25.11.", "10.26.11.") },
 		says: `nodePools\[\]\.nodes\[\]\.address: infra-cp-1 has 10\.25\.11\.11, and 10\.26\.11\.11 is declared`,
@@ -402,26 +406,4 @@ var otherController = run{
 		edit: func(s settings) { s.set("proxmox", map[string]any{"scsiController": "virtio-scsi-pci"}) },
 	}},
 	effect: effect{rebooted: []string{"infra-cp-1", "infra-cp-2", "infra-cp-3", "infra-spare-1", "infra-worker-9"}},
-}
-
-// podRangeRefused declares another range of pods, for which the gate does not open, and the former one again.
-func podRangeRefused(load *load) func(*lab) {
-	one := row{
-		cell: "`network.podCIDR`, `network.serviceCIDR`, `network.ipv6`", does: "new cluster: the ranges of nodes and Services that exist",
-		edit: func(s settings) {
-			s.set("network", map[string]any{"podCIDR": "10.246.0.0/16"})
-			s.set("lifecycle", map[string]any{"returnTimeout": "3m"}) // otherwise a turn could wait for the controller manager for long
-		},
-		says: `pods get 10\.244\.\d+\.0/24, outside the declared 10\.246\.0\.0/16`,
-	}
-	ranges := func(l *lab) string { return l.field("nodes", "{.items[*].spec.podCIDRs}") }
-	return func(l *lab) {
-		before, began, had := l.survey(), time.Now(), ranges(l)
-		editStackFile(l.t, l.stackFile("infra"), one.edit)
-		l.fails(one.says)
-		require.Equal(l.t, had, ranges(l))
-		editStackFile(l.t, l.stackFile("infra"), func(s settings) { s.set("network", map[string]any{"podCIDR": "10.244.0.0/16"}) })
-		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-		effect{replaced: []string{`^kube-system/kube-controller-manager-`}}.check(l.t, before, l.survey(), load.served(l.t, began))
-	}
 }
