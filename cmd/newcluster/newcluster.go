@@ -184,7 +184,7 @@ func endpoint(given string) string {
 // fromSource are lines of the template, and those of a project that runs the binary: who has run it to write the project has it.
 var fromSource = strings.NewReplacer(
 	"    buildTarget: bin/cluster # kept, so that only a changed program is linked again\n",
-	"    binary: slipway # on PATH, or bin/slipway in this folder; without this line, Pulumi compiles main.go\n",
+	"    binary: slipway # on PATH; without this line, Pulumi compiles main.go\n",
 	"`go mod tidy` and `go run . check`", "`slipway check`", "go run . check", "slipway check",
 	" A star marks what `pulumi new` has done already; after `slipway new`, do all of it.", "", ". \\* ", ". ",
 )
