@@ -255,7 +255,7 @@ func TestRestarts_OfAChartAreThoseOfItsOwner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sentences := restartsOf(t, test.base, test.change)
 			assertInOrder(t, sentences, test.says)
-			assert.Equal(t, test.agents, strings.HasSuffix(sentences[0], " Its agents restart node by node."))
+			assert.Equal(t, test.agents, strings.HasSuffix(sentences[0], " Its agents restart, two nodes at a time."))
 		})
 	}
 }

@@ -40,7 +40,7 @@ func (r *StackReport) rollouts() (network, services, owned []string) {
 func (c ChartChange) rollout() string {
 	name, restarts := code(c.Name), ""
 	if c.Name == cilium {
-		restarts = " Its agents restart node by node."
+		restarts = " Its agents restart, two nodes at a time."
 	}
 	engine, handed := engineOf(c.Owner), slices.IndexFunc(c.Source, func(change Change) bool { return change.Path == "owner" })
 	if engine == "" && handed >= 0 {
