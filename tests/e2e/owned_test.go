@@ -119,6 +119,32 @@ func TestGitOps_ANewClusterInstallsWhatFluxOwns(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
+// TestGitOps_TakesOverCiliumThatTalosHasBroughtUp creates a cluster whose Cilium comes with the machine configuration, and changes it in Git.
+func TestGitOps_TakesOverCiliumThatTalosHasBroughtUp(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "fluxinline", func(s settings) {
+		oneNode(s)
+		delete(s["slipway:cilium"].(map[string]any), "version")
+	})
+	l.smallFluxTree()
+	l.writeReleases("cilium")
+	l.commit("Flux owns Cilium", func(s settings) { s.set("cilium", map[string]any{"mode": "inline", "owner": "flux"}) })
+	comesUp(l)
+	ready := func() bool { return l.releases("{.items[*].status.conditions[?(@.type=='Ready')].status}") == "True" }
+	l.eventually("Flux owns Cilium", ready)
+	agents := func() string {
+		return l.field("daemonset/cilium", "{.metadata.generation} {.spec.template.metadata.annotations.of} {.status.numberReady}")
+	}
+	require.Equal(t, "1  1", agents(), "nothing is rolled out")
+	l.changesNothing()
+	l.editRelease("cilium", "  valuesFrom:", "  values:\n    podAnnotations: {of: git}\n  valuesFrom:")
+	l.change("annotated", nil)
+	l.eventually("Flux rolls out a value of Git", func() bool { return agents() == "2 git 1" })
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.changesNothing()
+	unprotectAndDestroy(l)
+}
+
 // writeReleases writes the files with which Flux takes over components.
 func (l *lab) writeReleases(components ...string) {
 	l.t.Helper()
