@@ -364,6 +364,7 @@ var moreDisk = run{
 		},
 	}},
 	effect: effect{rebooted: []string{"infra-worker-1"}, drained: []string{"infra-spare-1"}},
+	says:   `cannot ignore changes in added or removed elements of the path: "disks\[1\]\.speed"`,
 }
 
 var oneMore = run{rows: []row{{
