@@ -50,6 +50,8 @@ func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 	assert.Empty(t, of("v1.36.6", "cluster: {apiServer: {extraArgs: {oidc_issuer_url: https://id.home.arpa, oidc-client-id: k8s, v: '4', "+
 		"vmodule: 'a=2', feature-gates: 'kube: AllBeta=true, MemoryQoS =false', enable-admission-plugins: 'AlwaysPullImages,PodNodeSelector'}}}",
 		map[string]string{"v": "2", "feature-gates": "MemoryQoS=true"}), "what they know, and names as the components read them")
+	assert.Empty(t, of("v1.36.6", "cluster: {controllerManager: {extraArgs: {concurrent_rc_syncs: '6', concurrent-gc-syncs: '30'}}}", nil))
+	assert.Empty(t, of("v1.36.6", "cluster: {controllerManager: {extraArgs: {concurrent-rc-syncs: '6'}}}", nil))
 	assert.Empty(t, of("v1.36.9", "cluster: {apiServer: {extraArgs: {feature-gates: 'OfALaterPatchRelease=true'}}}", nil))
 }
 

@@ -48,7 +48,8 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 				bounds[field] += choice // the field takes what its flag takes
 				choice = bounds[field]
 			}
-			lines = append(lines, component+" "+f.Name+" "+flagType(f)+choice)
+			name := strings.ReplaceAll(f.Name, "_", "-") // as cli.Run has the components read both
+			lines = append(lines, component+" "+name+" "+flagType(f)+choice)
 		})
 	}
 	for gate, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
