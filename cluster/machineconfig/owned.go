@@ -76,7 +76,7 @@ var owned = []struct {
 		"cluster.scheduler.extraArgs.config", "cluster.scheduler.extraArgs.kubeconfig",
 		"cluster.etcd.extraArgs.advertise-*", "cluster.etcd.extraArgs.auto-tls", "cluster.etcd.extraArgs.cert-file",
 		"cluster.etcd.extraArgs.client-cert-auth", "cluster.etcd.extraArgs.data-dir",
-		"cluster.etcd.extraArgs.discovery*", "cluster.etcd.extraArgs.initial-*",
+		"cluster.etcd.extraArgs.discovery*", "cluster.etcd.extraArgs.initial-advertise-*", "cluster.etcd.extraArgs.initial-cluster*",
 		"cluster.etcd.extraArgs.key-file", "cluster.etcd.extraArgs.listen-client-urls", "cluster.etcd.extraArgs.listen-peer-urls",
 		"cluster.etcd.extraArgs.name", "cluster.etcd.extraArgs.peer-*", "cluster.etcd.extraArgs.trusted-ca-file",
 		"machine.kubelet.*.clusterDomain", "machine.kubelet.*.registerNode", "machine.kubelet.*.staticPodPath",
