@@ -26,6 +26,7 @@ const (
 	schedulerFields  = "scheduler-field"
 	schedulerPlugins = "scheduler-plugin"
 	etcdFeatureGates = "etcd-feature-gate"
+	apis             = "api" // GROUP/VERSION, also of what is not served, and the words for several, such as api/beta
 )
 
 // takes is what the components of a minor release take: by kind and name, the type of the value, or what an alias stands for, or "".

@@ -36,6 +36,8 @@ func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 			"quota-backend-byte is no flag of etcd; did you mean quota-backend-bytes?",
 		"machine: {kubelet: {extraConfig: {featureGates: {MemoryQoSS: true}}}}": "talos.patches.controlPlanes[0]: " +
 			"machine.kubelet.extraConfig.featureGates: MemoryQoSS is no feature gate in Kubernetes 1.36; did you mean MemoryQoS?",
+		"cluster: {apiServer: {extraArgs: {runtime-config: 'api/beta=true,apps/v2=true'}}}": at + "apiServer.extraArgs.runtime-config: " +
+			"apps/v2 is no API of kube-apiserver in Kubernetes 1.36; did you mean apps/v1?",
 	} {
 		assert.Equal(t, []string{says}, of("v1.36.6", patch, nil))
 		assert.Empty(t, of("v1.33.1", patch, nil), "nothing is known of that release")
@@ -61,6 +63,8 @@ func TestCheckPatches_RefusesWhatAnEarlierReleaseKnew(t *testing.T) {
 			"TopologyAwareHints is no feature gate any more since Kubernetes 1.36; remove it",
 		"machine: {kubelet: {extraArgs: {event-storage-age-limit: default=0}}}": "machine.kubelet.extraArgs.event-storage-age-limit: " +
 			"event-storage-age-limit is no flag of kubelet any more since Kubernetes 1.37; remove it",
+		"cluster: {apiServer: {extraArgs: {runtime-config: autoscaling/v2beta2=true}}}": "cluster.apiServer.extraArgs.runtime-config: " +
+			"autoscaling/v2beta2 is no API of kube-apiserver any more since Kubernetes 1.36; remove it",
 	} {
 		for version, refused := range map[string]bool{"v1.35.4": false, "v1.37.2": true} {
 			violations := CheckPatches(sample(t, func(c *cluster.Cluster) {

@@ -99,6 +99,18 @@ func (k *knowledge) checkFlag(id, written, value string) {
 		k.refuse(part, flag, flag+" has a value that "+id+" refuses", toWrite(kind))
 	} else if id == k8s.KubeletID {
 		k.checkForm(part, flag, value)
+	} else if flag == "runtime-config" {
+		k.checkAPIs(part, value)
+	}
+}
+
+// checkAPIs refuses groups and versions that this release has not: MergeAPIResourceConfigs of k8s.io/apiserver. Of resources, it takes all.
+func (k *knowledge) checkAPIs(part, list string) {
+	for item := range strings.SplitSeq(list, ",") {
+		key, _, _ := strings.Cut(item, "=")
+		if parts := strings.Split(strings.TrimSpace(key), "/"); len(parts) > 1 {
+			k.checkName(part, apis, parts[0]+"/"+parts[1], "API of kube-apiserver")
+		}
 	}
 }
 

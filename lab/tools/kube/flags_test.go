@@ -16,13 +16,18 @@ import (
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/pkg/v3/featuregate"
 	"go.etcd.io/etcd/server/v3/embed"
+	extensions "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/server/resourceconfig"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/version"
+	aggregator "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	schedulerconfig "k8s.io/kube-scheduler/config/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	plugins "k8s.io/kubernetes/pkg/kubeapiserver/options"
 	schedulerplugins "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 )
@@ -80,7 +85,16 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	for _, plugin := range plugins.AllOrderedPlugins {
 		lines = append(lines, "admission-plugin "+plugin)
 	}
+	for _, all := range []string{resourceconfig.APIAll, resourceconfig.APIAlpha, resourceconfig.APIBeta, resourceconfig.APIGA} {
+		lines = append(lines, "api "+all)
+	}
+	for _, scheme := range []*runtime.Scheme{legacyscheme.Scheme, extensions.Scheme, aggregator.Scheme} { // APIEnablementOptions.Validate
+		for _, version := range scheme.PrioritizedVersionsAllGroups() {
+			lines = append(lines, "api "+version.Group+"/"+version.Version)
+		}
+	}
 	slices.Sort(lines)
+	lines = slices.Compact(lines)
 	got := fmt.Appendf(nil, "%s\n", strings.Join(lines, "\n"))
 
 	if *update {
