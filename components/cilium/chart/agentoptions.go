@@ -164,7 +164,7 @@ var agentRules = []agentRule{
 	}, "is more than bpf.ctTcpMax and bpf.ctAnyMax together", "write at most their sum, or remove it"},
 	{"bpf.mapDynamicSizeRatio", func(e effective) bool {
 		ratio, err := strconv.ParseFloat(e.text("bpf.mapDynamicSizeRatio"), 64)
-		return err != nil || ratio <= 0 || ratio > 1
+		return err != nil || ratio < 0 || ratio > 1 // the chart takes 0 for its own default
 	}, "is no share of the memory", "write a number above 0 and up to 1, such as 0.0025"},
 	{"maglev.tableSize", func(e effective) bool {
 		size, err := strconv.ParseFloat(e.text("maglev.tableSize"), 64)
