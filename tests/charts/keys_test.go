@@ -371,3 +371,33 @@ func TestOptions_ThatSlipwaySetsAreThoseOfTheChart(t *testing.T) {
 		assert.Contains(t, keys, "\n"+value, value)
 	}
 }
+
+// typedOption matches an option in Cilium's reference of a command that is no text. Of a switch, the reference names no type.
+var typedOption = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([\w-]+)(?: (duration|u?int\d*|float\d*))? {2,}`)
+
+func TestOptions_OfCiliumHaveTheirTypes(t *testing.T) {
+	dir, err := moduleOf(inLab, "github.com/cilium/cilium")
+	require.NoError(t, err)
+	var lines []string
+	for _, command := range []string{"cilium-agent", "cilium-operator-generic"} {
+		reference, err := os.ReadFile(filepath.Join(dir, "Documentation", "cmdref", command+".md"))
+		require.NoError(t, err)
+		for _, option := range typedOption.FindAllStringSubmatch(string(reference), -1) {
+			kind := cmp.Or(option[2], "bool")
+			if strings.Contains(kind, "int") || strings.Contains(kind, "float") {
+				kind = "number"
+			}
+			lines = append(lines, option[1]+" "+kind+"\n")
+		}
+	}
+	slices.Sort(lines)
+	want := strings.Join(slices.Compact(lines), "")
+	const path = "../../components/cilium/chart/options.txt"
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
+	}
+	have, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Greater(t, strings.Count(want, "\n"), 300)
+	assert.Equal(t, want, string(have), "run make golden")
+}

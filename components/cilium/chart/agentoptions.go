@@ -1,6 +1,7 @@
 package chart
 
 import (
+	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
@@ -32,28 +34,66 @@ var OwnOptions = map[string]string{
 	"policy-default-local-cluster": "clustermesh.policyDefaultLocalCluster", "routing-mode": "routingMode",
 }
 
-// checkOptions adds a problem for each option in extraConfig and extraArgs that Slipway sets, and for each that is no text.
-func checkOptions(findings *cluster.Findings, path string, given, own map[string]any) {
-	option := func(at, name string) {
-		if value, known := OwnOptions[name]; known && has(own, value) {
+// typedOptions has the options of Cilium's agent and operator that are no text, each with its type: bool, duration or number. A test
+// writes them from Cilium's reference of its commands.
+//
+//go:embed options.txt
+var typedOptions string
+
+// typeOf returns the type of an option; "" of a text, and of one that is not known.
+func typeOf(option string) string {
+	_, line, _ := strings.Cut("\n"+typedOptions, "\n"+option+" ")
+	kind, _, _ := strings.Cut(line, "\n")
+	return kind
+}
+
+var typesToWrite = map[string]string{"bool": "true or false", "duration": "a duration with its unit, such as 5m", "number": "a number"}
+
+// takesOption tells whether the agent takes the text of a type: validateConfigMapFlag in pkg/option/config.go, which calls spf13/cast.
+func takesOption(kind, text string) (takes bool) {
+	var err error
+	switch text = strings.TrimSpace(text); kind {
+	case "bool":
+		_, err = strconv.ParseBool(text)
+	case "duration":
+		if _, err = time.ParseDuration(text); err != nil {
+			_, err = time.ParseDuration(text + "ns")
+		}
+	case "number":
+		if _, err = strconv.ParseFloat(text, 64); err != nil {
+			_, err = strconv.ParseInt(text, 0, 64)
+		}
+	}
+	return err == nil || text == ""
+}
+
+// checkOptions adds a problem for each option in extraConfig and extraArgs that Slipway sets, and for each that is no text, or of another
+// type than Cilium of the known release has.
+func checkOptions(findings *cluster.Findings, path, version string, given, own map[string]any) {
+	known := cluster.KnowsChart(ReleaseName, version)
+	option := func(at, name, text string) {
+		if value, is := OwnOptions[name]; is && has(own, value) {
 			findings.Found(at, "remove it; where a key of cilium sets it, use that", "%s is an option that Slipway sets by the value %s",
 				name, value)
+		} else if kind := typeOf(name); known && !takesOption(kind, text) {
+			findings.Found(at, "write "+typesToWrite[kind], "%s is no value of %s, and Cilium ends with it", syntax.Shown(syntax.Form{}, text), name)
 		}
 	}
 	extra, _ := given["extraConfig"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		at := path + ".extraConfig." + name
-		if _, isText := extra[name].(string); !isText && extra[name] != nil {
+		text, isText := extra[name].(string)
+		if !isText && extra[name] != nil {
 			findings.Found(at, "write it in quotes", "%s, and a ConfigMap holds texts only", cluster.ShownKind(extra[name]))
 		}
-		option(at, name)
+		option(at, name, text)
 	}
 	operator, _ := given["operator"].(map[string]any)
 	for at, section := range map[string]map[string]any{path: given, path + ".operator": operator} {
 		args, _ := section["extraArgs"].([]any)
 		for i, arg := range args {
-			name, _, _ := strings.Cut(strings.TrimLeft(fmt.Sprint(arg), "-"), "=")
-			option(cluster.ItemPath(at+".extraArgs", i), name)
+			name, text, _ := strings.Cut(strings.TrimLeft(fmt.Sprint(arg), "-"), "=")
+			option(cluster.ItemPath(at+".extraArgs", i), name, text)
 		}
 	}
 }

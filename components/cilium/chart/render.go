@@ -96,7 +96,7 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 		return
 	}
 	checkRemoved(findings, path, c.Cilium.Version, given)
-	checkOptions(findings, path, given, own)
+	checkOptions(findings, path, c.Cilium.Version, given, own)
 	before := findings.Len()
 	if cluster.KnowsChart(ReleaseName, c.Cilium.Version) {
 		cluster.CheckChartKeys(path, ReleaseName, c.Cilium.Version, given, findings)

@@ -82,11 +82,16 @@ func TestUserValues_AreRefusedIfTheAgentEndsWithThem(t *testing.T) {
 			"that is no network; write each with its length, such as 169.254.169.254/32",
 		`{"operator":{"tolerations":[]}}`: "operator.tolerations: [] keeps the pods off nodes that are not Ready, which they are only with " +
 			"Cilium; add {key: node.kubernetes.io/not-ready, operator: Exists}, or {operator: Exists} alone",
+		`{"extraArgs":["--bpf-ct-global-tcp-max=many"]}`: "extraArgs[0]: many is no value of bpf-ct-global-tcp-max, and Cilium " +
+			"ends with it; write a number",
+		`{"extraConfig":{"enable-metrics":"yes"}}`: "extraConfig.enable-metrics: yes is no value of enable-metrics, and Cilium ends with it; " +
+			"write true or false",
 		`{"bpf":{"mapDynamicSizeRatio":-1}}`: "bpf.mapDynamicSizeRatio: -1 is no share of the memory; " +
 			"write a number above 0 and up to 1, such as 0.0025",
 	} {
 		assert.Equal(t, []string{"cilium.values." + says}, problemsOf(t, "1.20.2", given), given)
 	}
 	assert.Empty(t, problemsOf(t, "1.20.2", `{"bpf":{"mapDynamicSizeRatio":0}}`), "the chart then has its own")
+	assert.Empty(t, problemsOf(t, "1.21.0", `{"extraConfig":{"enable-metrics":"yes"}}`), "its options are not listed here")
 	assert.Empty(t, problemsOf(t, "1.20.2", `{"bpf":{"events":{"default":{"rateLimit":0}}},"dnsPolicy":"None"}`))
 }
