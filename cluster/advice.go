@@ -32,6 +32,7 @@ func (c *Cluster) Advice(day time.Time) Problems {
 			c.Lifecycle.BootedSince)
 	}
 	c.adviseStorageVault(&findings)
+	c.adviseRadosNamespace(&findings)
 	c.adviseStorageMachines(&findings)
 	c.adviseSnapshotBucket(&findings)
 	c.adviseMaintenance(&findings)

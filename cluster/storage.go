@@ -41,6 +41,9 @@ type Storage struct {
 
 	// ProviderCluster is the name of the provider's cluster. It is read from the stack file of a consumer's provider, and is no key.
 	ProviderCluster string `json:"-"`
+	// SameNamespace are the other stacks with the same RADOS namespace of the same provider. They are read from the stack files beside this
+	// one, and are no key.
+	SameNamespace []string `json:"-"`
 }
 
 // KnowsProvider reports whether the settings that follow a consumer's provider are known: its stack file could be read.
@@ -318,6 +321,15 @@ func (c clusterCheck) radosNamespace() {
 	case s.RadosNamespace == RookNamespace:
 		c.Found(path, "write another name, such as that of the cluster", "%s is what Rook calls the storage without a namespace",
 			s.RadosNamespace)
+	}
+}
+
+// adviseRadosNamespace advises against one RADOS namespace for two consumers. A cluster that takes over the volumes of another one has the
+// same namespace on purpose.
+func (c *Cluster) adviseRadosNamespace(findings *Findings) {
+	if others := c.Storage.SameNamespace; len(others) > 0 {
+		findings.Found("storage.radosNamespace", "write another one in the newer cluster, unless both are to have the same volumes",
+			"%s is also that of %s: each can read and delete the volumes of the other", c.Storage.RadosNamespace, strings.Join(others, ", "))
 	}
 }
 

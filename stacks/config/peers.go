@@ -27,7 +27,8 @@ func Stacks(tree fs.FS) ([]string, error) {
 	return slices.Compact(stacks), err
 }
 
-// meet loads the files of the stacks that the stack file names, without their secrets and peers, and compares them with the stack.
+// meet loads the files of the stacks that the stack file names, without their secrets and peers, and compares them with the stack. It reads
+// whose RADOS namespace is the same, too.
 func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
 	named := c.Named()
 	others := make([]*cluster.Cluster, len(named))
@@ -48,6 +49,25 @@ func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
 		}
 	}
 	c.Meet(others, findings)
+	c.Storage.SameNamespace = sameNamespace(c, tree)
+}
+
+// sameNamespace returns the other stacks of the checkout with the same RADOS namespace of the same provider. A file with problems has none.
+func sameNamespace(c *cluster.Cluster, tree fs.FS) (same []string) {
+	if c.Storage.RadosNamespace == "" {
+		return nil
+	}
+	stacks, _ := Stacks(tree)
+	for _, stack := range stacks {
+		if stack == c.Stack {
+			continue
+		}
+		other, err := loadPeer(tree, stack)
+		if err == nil && other.Storage.Provider == c.Storage.Provider && other.Storage.RadosNamespace == c.Storage.RadosNamespace {
+			same = append(same, stack)
+		}
+	}
+	return same
 }
 
 func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {

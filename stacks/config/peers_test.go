@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,4 +45,33 @@ func TestLoad_RefusesPeersWithProblems(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(filepath.Dir(path), "Pulumi.other.yaml")))
 	_, err := loadFile(path)
 	assert.ErrorContains(t, err, "mesh.peers[0]: other has no stack file beside this one; write Pulumi.other.yaml, or name another stack")
+}
+
+// A consumer that takes over from another one has the same namespace on purpose, so this is a warning, which the file can accept.
+func TestLoad_WarnsOfAConsumerWithTheNamespaceOfAnother(t *testing.T) {
+	file := fixtures.Write(t, "storage-consumer-apart", "home")
+	folder := filepath.Dir(file)
+	text := fixtures.Get("storage-consumer-apart").Text
+	for stack, change := range map[string][2]string{
+		"twin": {}, "apart": {"radosNamespace: home", "radosNamespace: apart"}, "elsewhere": {"provider: other", "provider: third"},
+		"together": {", radosNamespace: home", ""}, "broken": {"id: 1\n", "id: 300\n"},
+	} {
+		changed := strings.Replace(text, change[0], change[1], 1)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi."+stack+".yaml"), []byte(changed), 0o600))
+	}
+	stack, err := loadFile(file)
+	require.NoError(t, err)
+	var said []string
+	for _, advice := range stack.Advice(time.Now()) {
+		if advice.Path == "storage.radosNamespace" {
+			said = append(said, advice.Error())
+		}
+	}
+	assert.Equal(t, []string{"storage.radosNamespace: home is also that of twin: each can read and delete the volumes of the other; " +
+		"write another one in the newer cluster, unless both are to have the same volumes"}, said)
+
+	require.NoError(t, os.Remove(filepath.Join(folder, "Pulumi.twin.yaml")))
+	stack, err = loadFile(file)
+	require.NoError(t, err)
+	assert.Empty(t, stack.Storage.SameNamespace)
 }
