@@ -21,11 +21,11 @@ type Storage struct {
 	// Number of copies that a provider keeps of everything, each on another machine.
 	Replicas *int `json:"replicas" range:"1-9" follows:"the machines with such a disk, at most 3" example:"2"`
 	// Vault of 1Password through which the provider hands its consumers how they connect. All of them have the same, for nothing else, and
-	// each has a token for this vault alone, `onepasswordStorageToken`. Without it, the consumer's Secret must come from the repository,
-	// encrypted.
+	// each has a token for this vault alone, `onepasswordStorageToken`. A consumer with `radosNamespace` has a vault of its own. Without this
+	// key, the consumer's Secret must come from the repository, encrypted.
 	Vault string `json:"vault" form:"onepassword-name" example:"storage"`
 	// RADOS namespace of a consumer in the provider's pool, whose volumes and users are [apart](gitops.md#a-consumer-of-its-own) from those of
-	// all others. Not with `vault`, whose users all consumers share. Only for a new consumer: a StorageClass does not change, and volumes that
+	// all others. With `vault`, no other cluster has the same vault. Only for a new consumer: a StorageClass does not change, and volumes that
 	// exist stay where they are.
 	RadosNamespace string `json:"radosNamespace" form:"label" example:"apps"`
 	// User volume, a data disk with `use: volume`, in which the tree's StorageClass `local-path` makes volumes on the nodes that have it:
@@ -316,8 +316,6 @@ func (c clusterCheck) radosNamespace() {
 	case s.RadosNamespace == "":
 	case s.Role != StorageConsumer:
 		c.Found(path, "remove it, or write role: consumer", "%s is for a consumer, and the role is %s", s.RadosNamespace, s.Role)
-	case s.Vault != "":
-		c.Found(path, "remove it, or the vault", "%s is not for a consumer with storage.vault, whose users all consumers share", s.RadosNamespace)
 	case s.RadosNamespace == RookNamespace:
 		c.Found(path, "write another name, such as that of the cluster", "%s is what Rook calls the storage without a namespace",
 			s.RadosNamespace)
@@ -362,9 +360,21 @@ func (c comparison) storage() {
 		c.Found(storageProviderPath, "write role: provider there, or name another stack",
 			"%s provides no storage: its storage.role is %s", c.other.Stack, other.Role)
 	case own.RadosNamespace+other.RadosNamespace != "":
+		c.vaultsApart(consumes || provides)
 	case (consumes || provides) && own.Vault != other.Vault:
 		c.Found("storage.vault", "write the same in both", "%s is not that of %s, which is %s",
 			cmp.Or(own.Vault, "none"), c.other.Stack, cmp.Or(other.Vault, "none"))
+	}
+}
+
+// vaultsApart checks that a consumer with a RADOS namespace shares its vault neither with its provider nor with another consumer of it: a
+// vault has one item of a provider, with one set of keys, and whoever reads a vault reads all of it.
+func (c comparison) vaultsApart(connected bool) {
+	own, other := c.own.Storage, c.other.Storage
+	besides := own.Role == StorageConsumer && own.Provider == other.Provider && own.RadosNamespace != other.RadosNamespace
+	if own.Vault != "" && own.Vault == other.Vault && (connected || besides) {
+		c.Found("storage.vault", "give each consumer with storage.radosNamespace a vault of its own",
+			"%s is also that of %s, and has the keys of one consumer, or of all", own.Vault, c.other.Stack)
 	}
 }
 
@@ -414,12 +424,14 @@ var storageSettings = []Setting{
 		})},
 	{"STORAGE_MANAGERS", "nodePools", "Ceph's managers: `spec.mgr.count`, 2, or 1 if one machine takes pods; only of a provider",
 		only(providesStorage, func(c *Cluster) string { return strconv.Itoa(min(usualManagers, len(c.PodMachines()))) })},
-	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, " +
-		"otherwise `git`; not with `role: none`",
+	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, `apart` with a vault and " +
+		"`storage.radosNamespace`, otherwise `git`; not with `role: none`",
 		func(c *Cluster) string {
 			switch {
 			case c.Storage.Role == StorageNone:
 				return ""
+			case c.Storage.Vault != "" && c.Storage.RadosNamespace != "":
+				return "apart"
 			case c.Storage.Vault != "":
 				return "onepassword"
 			}

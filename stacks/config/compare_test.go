@@ -151,6 +151,29 @@ func TestCompare_AConsumerNeedsAProvider(t *testing.T) {
 			saysOne: "storage.vault: v is not that of other, which is none; write the same in both"},
 		"a consumer of a third": {home: cluster.Storage{Role: cluster.StorageNone},
 			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "third"}},
+		"a consumer of its own with the provider's vault": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", Vault: "v", RadosNamespace: "other"},
+			isSaid: "storage.vault: v is also that of home, and has the keys of one consumer, or of all; " +
+				"give each consumer with storage.radosNamespace a vault of its own",
+			saysOne: "storage.vault: v is also that of other, and has the keys of one consumer, or of all; " +
+				"give each consumer with storage.radosNamespace a vault of its own"},
+		"a consumer of its own with its own vault": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", Vault: "w", RadosNamespace: "other"}},
+		"a consumer of its own without a vault": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", RadosNamespace: "other"}},
+		"two consumers of their own with one vault": {
+			home:  cluster.Storage{Role: cluster.StorageConsumer, Provider: "third", Vault: "v", RadosNamespace: "home"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "third", Vault: "v", RadosNamespace: "other"},
+			isSaid: "storage.vault: v is also that of home, and has the keys of one consumer, or of all; " +
+				"give each consumer with storage.radosNamespace a vault of its own",
+			saysOne: "storage.vault: v is also that of other, and has the keys of one consumer, or of all; " +
+				"give each consumer with storage.radosNamespace a vault of its own"},
+		"two consumers of two providers with one vault": {
+			home:  cluster.Storage{Role: cluster.StorageConsumer, Provider: "third", Vault: "v", RadosNamespace: "home"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "fourth", Vault: "v", RadosNamespace: "other"}},
+		"two consumers with one namespace and its vault": {
+			home:  cluster.Storage{Role: cluster.StorageConsumer, Provider: "third", Vault: "v", RadosNamespace: "one"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "third", Vault: "v", RadosNamespace: "one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			twin := other(t)

@@ -267,7 +267,7 @@ func namesCluster(selector map[string]any) bool {
 // holdsData are kinds whose deletion deletes data, or the access of other clusters to their data.
 var holdsData = []struct{ group, kind string }{
 	{"", "PersistentVolumeClaim"}, {"postgresql.cnpg.io", "Cluster"}, {"ceph.rook.io", "CephCluster"}, {"ceph.rook.io", "CephBlockPool"},
-	{"ceph.rook.io", "CephFilesystem"}, {"ceph.rook.io", "CephClient"},
+	{"ceph.rook.io", "CephFilesystem"}, {"ceph.rook.io", "CephBlockPoolRadosNamespace"}, {"ceph.rook.io", "CephClient"},
 	{"operator.victoriametrics.com", "VMSingle"}, {"operator.victoriametrics.com", "VLSingle"},
 }
 
@@ -275,7 +275,7 @@ var holdsData = []struct{ group, kind string }{
 func data(t *tree) {
 	t.each(func(layer Layer, object Object) {
 		for _, of := range holdsData {
-			if !object.Is(of.group, of.kind) {
+			if !object.Is(of.group, of.kind) || t.ofOneConsumer(object) {
 				continue
 			}
 			t.keeps(layer, object)
@@ -284,6 +284,15 @@ func data(t *tree) {
 			}
 		}
 	})
+}
+
+// ofOneConsumer reports whether a user of Ceph is that of one consumer alone, which has the name of its RADOS namespace. Who removes the
+// manifest shuts this consumer out.
+func (t *tree) ofOneConsumer(object Object) (found bool) {
+	t.each(func(_ Layer, one Object) {
+		found = found || one.GetKind() == "CephBlockPoolRadosNamespace" && strings.HasPrefix(object.GetName(), one.GetName()+"-")
+	})
+	return found && object.GetKind() == "CephClient"
 }
 
 func (t *tree) keeps(layer Layer, object Object) {

@@ -3,6 +3,7 @@ package tree
 import (
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -45,22 +46,48 @@ func TestStorage_TheDocumentedPatchLetsAConsumersLayerDecrypt(t *testing.T) {
 	_, rest, found := strings.Cut(string(text), "```yaml\npatches:")
 	require.True(t, found)
 	patch, _, _ := strings.Cut(rest, "```")
+	stack, files := stackNamed(t, "apps"), checkout(t)
+	addLine(t, files, path.Join(stack.GitOps.Path, "infrastructure/kustomization.yaml"), "patches:"+patch)
+	layers, err := Build(files, stack.GitOps.Path, stack.Settings())
+	require.NoError(t, err)
+	secret, found, err := unstructured.NestedString(named(t, layers, "Kustomization", "storage-connection").Object,
+		"spec", "decryption", "secretRef", "name")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, "sops-age", secret)
+}
+
+// stackNamed is the cluster of a stack file: infra provides storage, and apps consumes it.
+func stackNamed(t *testing.T, name string) *cluster.Cluster {
+	t.Helper()
 	for _, stack := range stacks(t) {
-		if stack.Storage.Role != cluster.StorageConsumer {
-			continue
+		if stack.Stack == name {
+			return stack
 		}
-		files := checkout(t)
-		addLine(t, files, path.Join(stack.GitOps.Path, "infrastructure/kustomization.yaml"), "patches:"+patch)
-		layers, err := Build(files, stack.GitOps.Path, stack.Settings())
-		require.NoError(t, err)
-		secret, found, err := unstructured.NestedString(named(t, layers, "Kustomization", "storage-connection").Object,
-			"spec", "decryption", "secretRef", "name")
-		require.NoError(t, err)
-		require.True(t, found)
-		require.Equal(t, "sops-age", secret)
-		return
 	}
-	t.Fatal("no stack consumes storage")
+	t.Fatalf("there is no stack %s", name)
+	return nil
+}
+
+// The folder of what is committed for a consumer is that of all consumers, unless it is patched as the document says.
+func TestStorage_TheDocumentedPatchGivesAConsumerAFolderOfItsOwn(t *testing.T) {
+	text, err := os.ReadFile("../../docs/gitops.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(text), "```yaml\npatches:")
+	require.Greater(t, len(blocks), 2)
+	patch, _, _ := strings.Cut(blocks[2], "```")
+	stack, files := stackNamed(t, "apps"), checkout(t)
+	stack.Storage.Vault = ""
+	const storage = "kubernetes/infrastructure/storage/consumer/"
+	own, err := files.ReadFile(storage + "git/kustomization.yaml")
+	require.NoError(t, err)
+	require.NoError(t, files.WriteFile(storage+"apps/kustomization.yaml", append(own, "  - secrets.yaml\n"...)))
+	require.NoError(t, files.WriteFile(storage+"apps/secrets.yaml", []byte(committed("rook-ceph/rook-csi-rbd-node"))))
+	addLine(t, files, path.Join(stack.GitOps.Path, "infrastructure/kustomization.yaml"), "patches:"+patch)
+	layers, err := Build(files, stack.GitOps.Path, stack.Settings())
+	require.NoError(t, err)
+	named(t, layers, "Secret", "rook-csi-rbd-node")
+	named(t, layers, "ConfigMap", "storage-connection")
 }
 
 // crdSpecs are the specs of the CRDs among the objects, by name.
@@ -204,50 +231,111 @@ func TestStorage_AConsumerGetsTheMonitorsInTheFormThatRookReads(t *testing.T) {
 	}
 }
 
-// The provider writes, in several PushSecrets, exactly the fields that a consumer reads, into the same item of the vault.
-func TestStorage_AConsumerReadsWhatItsProviderWrites(t *testing.T) {
-	fields := func(stack, kind, list string, at ...string) map[string]bool {
-		found := map[string]bool{}
-		for _, layer := range clusters(t)[stack] {
-			for _, object := range layer.Objects {
-				if object.GetKind() != kind || !strings.HasPrefix(layer.Name, "storage") {
-					continue
-				}
-				for _, entry := range object.List("spec", list) {
-					ref, _, err := unstructured.NestedMap(entry, at...)
-					require.NoError(t, err)
-					key, _ := ref["key"].(string)
-					if key == "" {
-						key, _ = ref["remoteKey"].(string)
-						vault, _, _ := unstructured.NestedString(entry, "metadata", "spec", "vault")
-						assert.Equal(t, "storage", vault, "without it, the operator takes the first vault of the store")
-					}
-					found[key+" "+ref["property"].(string)] = true
-				}
+// written returns the fields of items that the PushSecrets of layers write, which all name the vault.
+func written(t *testing.T, layers []Layer, vault string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, layer := range layers {
+		for _, object := range layer.Objects {
+			if object.GetKind() != "PushSecret" {
+				continue
+			}
+			for _, entry := range object.List("spec", "data") {
+				ref, _, err := unstructured.NestedStringMap(entry, "match", "remoteRef")
+				require.NoError(t, err)
+				named, _, _ := unstructured.NestedString(entry, "metadata", "spec", "vault")
+				assert.Equal(t, vault, named, "without it, the operator takes the first vault of the store")
+				found[ref["remoteKey"]+" "+ref["property"]] = true
 			}
 		}
-		return found
 	}
-	written := fields("infra", "PushSecret", "data", "match", "remoteRef")
-	read := fields("apps", "ExternalSecret", "data", "remoteRef")
-	assert.Equal(t, written, read)
+	return found
+}
+
+// pushed returns the Secrets that PushSecrets read, by the stores to which they write.
+func pushed(layers []Layer) map[string][]string {
+	found := map[string][]string{}
+	for _, layer := range layers {
+		for _, object := range layer.Objects {
+			if object.GetKind() == "PushSecret" {
+				store, _ := object.List("spec", "secretStoreRefs")[0]["name"].(string)
+				found[store] = append(found[store], object.Text("spec", "selector", "secret", "name"))
+				slices.Sort(found[store])
+			}
+		}
+	}
+	return found
+}
+
+// itemsRead returns the fields of items that the storage's ExternalSecrets read.
+func itemsRead(t *testing.T, layers []Layer) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, layer := range layers {
+		for _, object := range layer.Objects {
+			if object.GetKind() != "ExternalSecret" || !strings.HasPrefix(layer.Name, "storage") {
+				continue
+			}
+			for _, entry := range object.List("spec", "data") {
+				ref, _, err := unstructured.NestedStringMap(entry, "remoteRef")
+				require.NoError(t, err)
+				found[ref["key"]+" "+ref["property"]] = true
+			}
+		}
+	}
+	return found
+}
+
+// The provider writes, in several PushSecrets, exactly the fields that a consumer reads, into the same item of the vault.
+func TestStorage_AConsumerReadsWhatItsProviderWrites(t *testing.T) {
+	read := itemsRead(t, clusters(t)["apps"])
+	assert.Equal(t, written(t, clusters(t)["infra"], "storage"), read)
 	assert.Contains(t, read, "infra-storage fsid")
 }
 
-// documented returns the manifests of a block of docs/gitops.md, which the tree's schemas accept.
-func documented(t *testing.T, of string) (objects []Object) {
+// users returns the users of Ceph that a provider makes.
+func users(layers []Layer) map[string]Object {
+	found := map[string]Object{}
+	for _, layer := range layers {
+		for _, object := range layer.Objects {
+			if object.GetKind() == "CephClient" {
+				found[object.GetName()] = object
+			}
+		}
+	}
+	return found
+}
+
+// Rook deletes a user of Ceph with its CephClient, and all consumers lose their volumes.
+func TestStorage_AProviderWithoutItsVaultHasTheSameUsers(t *testing.T) {
+	with, without := users(clusters(t)["infra"]), users(clusters(t)["infra without a vault for the storage"])
+	assert.Len(t, with, 3)
+	assert.Equal(t, with, without)
+	for name, user := range without {
+		assert.Equal(t, "disabled", user.GetAnnotations()["kustomize.toolkit.fluxcd.io/prune"], name)
+	}
+}
+
+// blockOf returns a block of manifests in docs/gitops.md.
+func blockOf(t *testing.T, of string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/gitops.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "<!-- manifests: "+of+" -->\n```yaml\n")
 	require.True(t, found, of)
 	block, _, _ := strings.Cut(rest, "```")
-	schemas, err := NewSchemas()
+	return block
+}
+
+// documented returns the manifests of a block of docs/gitops.md, which the tree's schemas accept.
+func documented(t *testing.T, of string) (objects []Object) {
+	t.Helper()
+	known, err := schemas()
 	require.NoError(t, err)
-	for one := range strings.SplitSeq(block, "\n---\n") {
+	for one := range strings.SplitSeq(blockOf(t, of), "\n---\n") {
 		object := Object{Unstructured: &unstructured.Unstructured{}}
 		require.NoError(t, yaml.Unmarshal([]byte(one), &object.Object))
-		require.NoError(t, schemas.Validate(object), "%s %s", object.GetKind(), object.GetName())
+		require.NoError(t, known.Validate(object), "%s %s", object.GetKind(), object.GetName())
 		objects = append(objects, object)
 	}
 	return objects
@@ -255,7 +343,7 @@ func documented(t *testing.T, of string) (objects []Object) {
 
 // The documented users are those of all consumers, but in a namespace, and removed with their manifest: this shuts the consumer out.
 func TestStorage_UsersOfAConsumerOfItsOwnReachItsNamespaceOnlyAndGoWithTheirManifest(t *testing.T) {
-	own, users := documented(t, "of a consumer of its own"), 0
+	own, count := documented(t, "of a consumer of its own"), 0
 	for _, object := range own {
 		suffix, is := strings.CutPrefix(object.GetName(), "apps-")
 		if object.GetKind() != "CephClient" {
@@ -264,7 +352,7 @@ func TestStorage_UsersOfAConsumerOfItsOwnReachItsNamespaceOnlyAndGoWithTheirMani
 			assert.Equal(t, "disabled", object.GetAnnotations()["kustomize.toolkit.fluxcd.io/prune"], "it holds volumes")
 			continue
 		}
-		users++
+		count++
 		require.True(t, is, object.GetName())
 		assert.Empty(t, object.GetAnnotations())
 		want, _, _ := unstructured.NestedMap(named(t, clusters(t)["infra"], "CephClient", "consumer-"+suffix).Object, "spec")
@@ -273,7 +361,7 @@ func TestStorage_UsersOfAConsumerOfItsOwnReachItsNamespaceOnlyAndGoWithTheirMani
 		}
 		assert.Equal(t, want, object.Object["spec"], object.GetName())
 	}
-	assert.Equal(t, 3, users)
+	assert.Equal(t, 3, count)
 }
 
 func TestStorage_TheClassOfAConsumerOfItsOwnUsesItsNamespace(t *testing.T) {
@@ -281,6 +369,9 @@ func TestStorage_TheClassOfAConsumerOfItsOwnUsesItsNamespace(t *testing.T) {
 	assert.Equal(t, profile.GetName(), profile.Text("spec", "rbd", "radosNamespace"))
 	for _, stack := range stacks(t) {
 		for namespace, id := range map[string]string{"": "rook-ceph", profile.GetName(): profile.GetName()} {
+			if namespace != "" && stack.Storage.Role != cluster.StorageConsumer {
+				continue // config-check refuses it
+			}
 			stack.Storage.RadosNamespace = namespace
 			layers, err := Build(checkout(t), stack.GitOps.Path, stack.Settings())
 			require.NoError(t, err)
@@ -290,4 +381,64 @@ func TestStorage_TheClassOfAConsumerOfItsOwnUsesItsNamespace(t *testing.T) {
 				profile.Text("spec", "rbd", "cephCsiSecrets", "controllerPublishSecret", "name"))
 		}
 	}
+}
+
+// A token reads a whole vault. So the keys of a consumer of its own are in a vault of its own, in the item that every consumer reads.
+func TestStorage_AConsumerOfItsOwnReadsAVaultOfItsOwn(t *testing.T) {
+	infra, files := stackNamed(t, "infra"), checkout(t)
+	for of, folder := range map[string]string{
+		"of a consumer of its own":             "kubernetes/infrastructure/storage/provider/users",
+		"of the item of a consumer of its own": path.Join(infra.GitOps.Path, "infrastructure"),
+	} {
+		require.NoError(t, files.WriteFile(path.Join(folder, "apps.yaml"), []byte(blockOf(t, of))))
+		addLine(t, files, path.Join(folder, "kustomization.yaml"), "  - apps.yaml")
+	}
+	provider, err := Build(files, infra.GitOps.Path, infra.Settings())
+	require.NoError(t, err)
+	apps := stackNamed(t, "apps")
+	apps.Storage.RadosNamespace, apps.Storage.Vault = "apps", "storage-apps"
+	consumer, err := Build(files, apps.GitOps.Path, apps.Settings())
+	require.NoError(t, err)
+	known, err := schemas()
+	require.NoError(t, err)
+	var item []Layer
+	for _, layer := range append(slices.Clone(provider), consumer...) {
+		for _, object := range layer.Objects {
+			assert.NoError(t, known.Validate(object), object.Title())
+		}
+		if layer.Name == "storage-apps" {
+			item = append(item, layer)
+		}
+	}
+	for _, layers := range [][]Layer{provider, consumer} {
+		for _, rule := range rules {
+			one := tree{layers: layers}
+			rule.check(&one)
+			assert.Empty(t, one.problems, rule.name)
+		}
+	}
+	require.Len(t, item, 1)
+	assert.Equal(t, written(t, item, "storage-apps"), itemsRead(t, consumer))
+
+	wanted := map[string][]string{}
+	for store, of := range map[string]string{"onepassword-storage": "consumer", "onepassword-storage-apps": "apps"} {
+		wanted[store] = []string{
+			"rook-ceph-client-" + of + "-health", "rook-ceph-client-" + of + "-rbd-node", "rook-ceph-client-" + of + "-rbd-provisioner",
+			"rook-ceph-config", "rook-ceph-mon",
+		}
+	}
+	assert.Equal(t, wanted, pushed(provider))
+	profile := named(t, consumer, "ClientProfile", named(t, consumer, "StorageClass", "ceph-block").Text("parameters", "clusterID"))
+	assert.Equal(t, documented(t, "of the connection of a consumer of its own")[0].Object["spec"], profile.Object["spec"])
+}
+
+// The store of a consumer of its own is that of the storage, with another vault.
+func TestStorage_TheStoreOfAConsumerOfItsOwnIsAsSlipwayMakesIt(t *testing.T) {
+	made, err := os.ReadFile("../../components/secrets/testdata/onepassword.yaml")
+	require.NoError(t, err)
+	store := named(t, []Layer{{Objects: objectsIn(t, string(made))}}, "ClusterSecretStore", "onepassword-storage")
+	own, err := checkout(t).ReadFile("kubernetes/infrastructure/storage/provider/apart/store.yaml")
+	require.NoError(t, err)
+	own = []byte(strings.ReplaceAll(string(own), "${STORAGE_VAULT}", "storage"))
+	assert.Equal(t, store.Object["spec"], objectsIn(t, string(own))[0].Object["spec"])
 }
