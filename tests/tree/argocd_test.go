@@ -238,7 +238,7 @@ func TestArgoCDPlugin_MakesOfAHelmReleaseWhatHelmControllerMakes(t *testing.T) {
 			}
 		}
 	}
-	assert.Len(t, rendered, 7, "%v", slices.Sorted(maps.Keys(rendered)))
+	assert.Len(t, rendered, 9, "%v", slices.Sorted(maps.Keys(rendered)))
 }
 
 // byArgoCD is the tree of a stack with Argo CD: all areas, and no workload.

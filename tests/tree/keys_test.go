@@ -42,7 +42,7 @@ func TestKeys_InGitTheTreeHasNoObjectOf1Password(t *testing.T) {
 				}
 			}
 		}
-		assert.Equal(t, 12, looked, "issuers, external-dns, etcd-backup and alerts, three times")
+		assert.Equal(t, 15, looked, "issuers, external-dns, etcd-backup, alerts and observability, three times")
 	}
 }
 

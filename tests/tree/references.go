@@ -65,6 +65,10 @@ func references(t *tree) {
 			r.needs("", "Secret", object.GetNamespace(), object.Text("spec", "secretRef", "name"))
 		case object.Is(notificationGroup, "Alert"):
 			r.needs(notificationGroup, "Provider", object.GetNamespace(), object.Text("spec", "providerRef", "name"))
+		case object.Is("operator.victoriametrics.com", "VMAlertmanagerConfig"):
+			for _, secret := range addresses(object) {
+				r.needs("", "Secret", object.GetNamespace(), fmt.Sprint(secret["name"]))
+			}
 		case object.Is("rbac.authorization.k8s.io", "ClusterRoleBinding"):
 			if name := object.Text("roleRef", "name"); !slices.Contains(rolesOfOthers, name) {
 				r.needs("rbac.authorization.k8s.io", "ClusterRole", "", name)
@@ -75,6 +79,16 @@ func references(t *tree) {
 		}
 	})
 	cycles(t)
+}
+
+// addresses are the fields of Secrets in which the receivers of a VMAlertmanagerConfig find their addresses.
+func addresses(config Object) (found []map[string]any) {
+	walk(config.Object, nil, func(_ []string, key string, value any) {
+		if secret, is := value.(map[string]any); is && (key == "api_url" || strings.HasSuffix(key, "url_secret")) {
+			found = append(found, secret)
+		}
+	})
+	return found
 }
 
 // referrer is an object that names others.

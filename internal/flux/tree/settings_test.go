@@ -143,8 +143,10 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 		"gitops.settings.ACME_EMAIL: is missing, and ISSUER is acme-cloudflare; add it, such as ops@example.com": {"ISSUER": "acme-cloudflare"},
 		"gitops.settings.ALERTS: slack is not known; write one of none, webhook":                                 {"ALERTS": "slack"},
 		"gitops.settings.ALERTS_TYPE: Slack is not known; did you mean slack?":                                   {"ALERTS_TYPE": "Slack"},
-		"gitops.settings.KEYS: 1password is not known; did you mean onepassword?":                                {"KEYS": "1password"},
-		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi":                    {"METRICS_SIZE": "20GB"},
+		"gitops.settings.ALERTMANAGER_TYPE: googlechat is not known; write one of generic, slack, discord, msteams": {
+			"ALERTMANAGER_TYPE": "googlechat"},
+		"gitops.settings.KEYS: 1password is not known; did you mean onepassword?":             {"KEYS": "1password"},
+		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi": {"METRICS_SIZE": "20GB"},
 		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; " +
 			"write it like 30d": {"METRICS_RETENTION": "1 month"},
 		"gitops.settings.ETCD_BACKUP_SCHEDULE: hourly has not five parts; write minute, hour, day, month and weekday, " +
