@@ -70,6 +70,32 @@ func TestCheckState_RefusesAVMThatIsNotAsTheStateSays(t *testing.T) {
 	}
 }
 
+// The provider would detach a volume of a CSI driver, or make it the declared disk of that number.
+func TestCheckState_RefusesToChangeDisksBesideOneThatIsNotDeclared(t *testing.T) {
+	node := worker1(declared(t))
+	is, grown, more, memory := hardware(8192, 0, 64), hardware(8192, 0, 99), hardware(8192, 0, 64, 9), hardware(4096, 0, 64)
+	for name, one := range map[string]struct {
+		becomes resource.PropertyMap
+		disk    string // that the VM has beside scsi0
+		refused bool
+	}{
+		"another disk grows":              {grown, "scsi1", true},
+		"a disk of the number is added":   {more, "scsi1", true},
+		"a disk is added beside":          {more, "scsi2", true},
+		"nothing of the disks is changed": {memory, "scsi1", false},
+	} {
+		change := &pulumi.ResourceHookArgs{OldInputs: is, OldOutputs: is, NewInputs: one.becomes}
+		err := checkState(node, change, seenWith(map[string]string{one.disk: "5"}))
+		if !one.refused {
+			assert.NoError(t, err, name)
+			continue
+		}
+		assert.EqualError(t, err, node.Name+": VM 1121 has a disk "+one.disk+", which is neither declared nor in the state, and the Proxmox "+
+			"provider would take it out of the running VM when it changes the others; detach it first: kubectl drain detaches volumes of a CSI "+
+			"driver", name)
+	}
+}
+
 // Everything that checkState compares is declared under the names that it looks for.
 func TestOptionsOf_FindsWhatTheProgramDeclares(t *testing.T) {
 	vm := up(t).Resource(t, "infra-infra-worker-1-vm")
