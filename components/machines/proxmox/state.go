@@ -56,8 +56,8 @@ func checkState(node cluster.Machine, change *pulumi.ResourceHookArgs, seen recl
 // change of the disks, the provider takes all others out of the running VM, or takes the disk for a new one of the same number
 // (bpg/terraform-provider-proxmox v0.95.0, proxmoxtf/resource/vm: vmUpdate).
 func errNotOurs(node cluster.Machine, disk string) error {
-	return fmt.Errorf("%s: VM %d has a disk %s, which is neither declared nor in the state, and the Proxmox provider would take it out of the "+
-		"running VM when it changes the others; detach it first: kubectl drain detaches volumes of a CSI driver", node.Name, node.VMID, disk)
+	return fmt.Errorf("%s: VM %d has a disk %s, which is neither declared nor in the state, and the Proxmox provider would take it out of "+
+		"the running VM when it changes the others; detach it first: kubectl drain detaches volumes of a CSI driver", node.Name, node.VMID, disk)
 }
 
 // optionsOf returns what the properties of a VM say of its hardware, as reclaim.Seen has it.
