@@ -11,7 +11,8 @@ type Cilium struct {
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://helm.cilium.io/" example:"https://charts.example.com/cilium"`
 	// How Cilium is installed: as a `helm` release, or as `inline` manifests in the control planes' machine configuration, which
-	// Talos applies at the bootstrap and never changes; an engine that is the `owner` does. A running cluster keeps its mode until it is switched manually.
+	// Talos applies at the bootstrap and never changes; an engine that is the `owner` does. A running cluster keeps its mode until it is
+	// switched manually.
 	Mode CiliumMode `json:"mode" default:"helm" example:"inline"`
 	// How pods' traffic is routed between nodes: through a `tunnel` (VXLAN), or `native`, which requires all machines on one
 	// layer-2 network.

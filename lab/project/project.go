@@ -68,7 +68,8 @@ func WriteFile(folder, checkout string) error {
 		target.Value = filepath.Join(folder, target.Value)
 	}
 	// So that targets which only run Pulumi, such as make drift, work in the folder as in the checkout.
-	if err := os.WriteFile(filepath.Join(folder, "Makefile"), []byte("-include "+filepath.Join(checkout, "Makefile")+"\n"), 0o600); err != nil {
+	makefile := "-include " + filepath.Join(checkout, "Makefile") + "\n"
+	if err := os.WriteFile(filepath.Join(folder, "Makefile"), []byte(makefile), 0o600); err != nil {
 		return fmt.Errorf("project: %w", err)
 	}
 	return write(filepath.Join(folder, File), document)

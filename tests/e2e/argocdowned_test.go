@@ -104,7 +104,8 @@ func TestArgoCD_ANewClusterInstallsWhatArgoCDOwns(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
-// TestArgoCD_TakesOverCiliumThatTalosHasBroughtUp creates a cluster whose Cilium comes with the machine configuration, and changes it in Git.
+// TestArgoCD_TakesOverCiliumThatTalosHasBroughtUp creates a cluster whose Cilium comes with the machine configuration, and changes
+// it in Git.
 func TestArgoCD_TakesOverCiliumThatTalosHasBroughtUp(t *testing.T) {
 	t.Parallel()
 	l := labOfArgoCD(t, "argocdinline", func(s settings) {

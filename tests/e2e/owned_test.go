@@ -119,7 +119,8 @@ func TestGitOps_ANewClusterInstallsWhatFluxOwns(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
-// TestGitOps_TakesOverCiliumThatTalosHasBroughtUp creates a cluster whose Cilium comes with the machine configuration, and changes it in Git.
+// TestGitOps_TakesOverCiliumThatTalosHasBroughtUp creates a cluster whose Cilium comes with the machine configuration, and changes
+// it in Git.
 func TestGitOps_TakesOverCiliumThatTalosHasBroughtUp(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "fluxinline", func(s settings) {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-platform/slipway/tests/docs"
 )
 
-// TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn makes a repository with the built binary, by the commands of docs/quickstart.md, and
-// brings its cluster up to Flux, with the areas and the application that are in it. No program is compiled for that.
+// TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn makes a repository with the built binary, by the commands of docs/quickstart.md,
+// and brings its cluster up to Flux, with the areas and the application that are in it. No program is compiled for that.
 func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	const document = "docs/quickstart.md"
 	steps, err := docs.Steps(t.Name(), document, readDocument(t, document))
