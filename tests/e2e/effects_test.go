@@ -119,7 +119,7 @@ func (e effect) check(t *testing.T, before, after survey, seen served.Report) {
 // survey is what changes may touch.
 type survey struct {
 	machines map[string]machine
-	pods     map[string]pod // by namespace and name, without those that end, and those of Jobs, which come and go
+	pods     map[string]pod // by namespace and name, without those that end or whose node is gone, and those of Jobs, which come and go
 }
 
 // pod is what tells a pod from the one before it.
@@ -142,7 +142,7 @@ func (l *lab) survey() survey {
 		`{.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}`)) {
 		parts := strings.Split(strings.TrimRight(line, "\n"), "\t")
 		require.Len(l.t, parts, 4, line)
-		if parts[2] == "" {
+		if _, runs := all.machines[parts[1]]; runs && parts[2] == "" {
 			all.pods[parts[0]] = pod{node: parts[1], state: parts[3]}
 		}
 	}
