@@ -145,6 +145,33 @@ func TestPreview_OfRealChangesIsWhatTheGoldenFilesShow(t *testing.T) {
 	}
 }
 
+// Talos changes nothing in what it has brought up, so that nothing restarts until an engine owns Cilium.
+func TestPreview_OfInlineCiliumHasARolloutOnlyIfAnEngineOwnsIt(t *testing.T) {
+	const section = "  slipway:cilium:\n    version: 1.20.2\n"
+	declared := func(keys string, edits ...edit) []checkout.Stack {
+		return read(t, append(edits, edit{infra, section, "  slipway:cilium:\n    mode: inline\n" + keys})...)
+	}
+	pulumis := report.Compare(checkout.Side("main", declared("    version: 1.20.2\n")),
+		checkout.Side("change", declared("    version: 1.20.2\n    hubble: {ui: true}\n")))
+	assert.Contains(t, pulumis.Markdown(), "cilium.hubble.ui")
+	assert.NotContains(t, pulumis.Markdown(), "upgrades `cilium`")
+
+	file := edit{"kubernetes/clusters/infra/platform/cilium.yaml", "", "stacks/config/fixtures/owned/cilium.yaml"}
+	base, change := declared("    owner: flux\n", file), declared("    owner: flux\n    hubble: {ui: true}\n", file)
+	for _, ran := range []bool{false, true} {
+		for _, stacks := range [][]checkout.Stack{base, change} {
+			for i := range stacks {
+				stacks[i].Program.Ran = ran
+			}
+		}
+		if ran {
+			useCharts([][]checkout.Stack{base, change})
+		}
+		engines := report.Compare(checkout.Side("main", base), checkout.Side("change", change))
+		assert.Contains(t, engines.Markdown(), "Flux upgrades `cilium`, which it owns", ran)
+	}
+}
+
 func TestPreview_OfNothingIsOneLine(t *testing.T) {
 	base := read(t)
 	result := report.Compare(checkout.Side("main", base), checkout.Side("change", base))

@@ -20,10 +20,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/preview/checkout"
 	"github.com/slipway-platform/slipway/preview/program"
 	"github.com/slipway-platform/slipway/preview/report"
@@ -216,7 +218,8 @@ func (r runs) run(ctx context.Context, project *program.Project, stack *checkout
 	}
 }
 
-// useCharts takes the charts of a stack from its programs, if both sides' programs ran: without them, some values are missing.
+// useCharts takes the charts of a stack from its programs, if both sides' programs ran: without them, some values are missing. No program
+// registers the release of an engine that owns Cilium in mode inline.
 func useCharts(both [][]checkout.Stack) {
 	ran := map[string]int{}
 	for _, stacks := range both {
@@ -229,7 +232,10 @@ func useCharts(both [][]checkout.Stack) {
 	for _, stacks := range both {
 		for i, stack := range stacks {
 			if ran[stack.Name] == len(both) {
-				stacks[i].Charts = program.Charts(stack.Program)
+				inline := slices.DeleteFunc(stack.Charts, func(one report.Chart) bool {
+					return one.Name != chart.ReleaseName || !stack.Cluster.Cilium.Inline()
+				})
+				stacks[i].Charts = append(inline, program.Charts(stack.Program)...)
 			}
 		}
 	}

@@ -190,10 +190,14 @@ func describeMachine(c *cluster.Cluster, machine cluster.Machine) (report.Machin
 	return one, nil
 }
 
-// charts returns the releases with the values that are known without the program: certificates are hidden.
+// charts returns the releases with the values that are known without the program: certificates are hidden. Cilium in mode inline is one only
+// if an engine owns it: otherwise nobody upgrades its objects.
 func charts(c *cluster.Cluster) ([]report.Chart, error) {
 	var all []report.Chart
 	for _, release := range c.Releases() {
+		if release.Name == chart.ReleaseName && c.Cilium.Inline() && !release.Owner.IsEngine() {
+			continue
+		}
 		values, err := release.UserValues.MergedInto(release.Values)
 		if release.Name == chart.ReleaseName {
 			own := chart.Values{Cluster: c}
