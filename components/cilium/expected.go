@@ -31,7 +31,8 @@ func (c *CiliumCore) ExpectedMesh(noPool bool) mesh.Spec {
 	v := c.values
 	spec := mesh.Spec{
 		Name: v.Identity.Name, ID: v.Identity.ID, Address: v.Network.LoadBalancers.Mesh, CA: v.MeshAuthority().Certificate,
-		Namespace: chart.ReleaseNamespace, Domain: cluster.MeshDomain, Port: cluster.MeshPort, NoPool: noPool, Inline: v.Cilium.Inline(),
+		Namespace: chart.ReleaseNamespace, Domain: cluster.MeshDomain, Port: cluster.MeshPort, NoPool: noPool,
+		Inline: v.Cilium.Inline() && !v.Cilium.Owner.IsEngine(),
 	}
 	for _, machine := range v.Serving(v.Machines()) {
 		spec.Nodes = append(spec.Nodes, machine.Name)

@@ -28,7 +28,7 @@ type Spec struct {
 
 	// NoPool says that nothing in the stack assigns the declared address: until somebody does, a missing address is only remarked.
 	NoPool bool `json:"noPool,omitempty"`
-	// Inline says that Cilium is in the machine configuration, of which Talos applies changes only when it is told to.
+	// Inline says that Cilium is in the machine configuration alone, of which Talos applies changes only when it is told to.
 	Inline bool `json:"inline,omitempty"`
 	// Strict makes an absent peer, and one with another number of nodes than declared, fail. Otherwise both are only remarked.
 	Strict bool `json:"strict,omitempty"`
@@ -99,7 +99,7 @@ func validateCluster(path, name string, id int, address netip.Addr) []error {
 }
 
 // withInlineRemedy adds to a result about old values of Cilium what makes Talos apply the new ones, if Cilium is in the machine
-// configuration.
+// configuration alone.
 func (s *Spec) withInlineRemedy(result health.Result) health.Result {
 	if s.Inline {
 		result.Reason += "; Talos applies changed manifests only with talosctl upgrade-k8s"
