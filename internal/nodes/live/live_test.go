@@ -297,22 +297,23 @@ func TestCluster_KnowsAnEncryptionThatTheDisksDoNotHave(t *testing.T) {
 func TestCluster_KnowsRangesOfPodsThatItsNodesAreNotIn(t *testing.T) {
 	for _, c := range []struct {
 		ranges, node string
-		stray        bool
+		stray        string // key; "" if it is not refused
 	}{
-		{"10.99.0.0/16", "10.244.1.0/24", true},
-		{"10.244.0.0/16", "10.244.1.0/24", false},
-		{"10.244.1.0/25", "10.244.1.0/24", true},
-		{"10.99.0.0/16", "", false},
-		{"10.244.0.0/16, fd00::/48", "10.244.1.0/24", false},
+		{"10.99.0.0/16", "10.244.1.0/24", "network.podCIDR"},
+		{"10.244.0.0/16", "10.244.1.0/24", ""},
+		{"10.244.1.0/25", "10.244.1.0/24", "network.podCIDR"},
+		{"10.99.0.0/16", "", ""},
+		{"10.244.0.0/16, fd00::/48", "10.244.1.0/24", ""},
+		{"10.99.0.0/16", "fd00:0:0:1::/64", "network.ipv6.podCIDR"},
 	} {
 		live, node, kube, _ := rigOf(t, "v1.14.6")
 		kube.answers["GET /api/v1/nodes"] = `{"kind":"NodeList","apiVersion":"v1","items":[{"kind":"Node","apiVersion":"v1",
 "metadata":{"name":"cp-1"},"spec":{"podCIDRs":["` + c.node + `"]}}]}`
 		effect, part, err := live.Effect(t.Context(), node, "machine: {type: controlplane}\ncluster: {network: {podSubnets: ["+c.ranges+"]}}")
 		require.NoError(t, err)
-		assert.Equal(t, c.stray, effect == NeedsCluster, "%v: %s", c, part)
-		if c.stray {
-			assert.Equal(t, "network.podCIDR: Node cp-1 has the range "+c.node+", which it keeps", part)
+		assert.Equal(t, c.stray != "", effect == NeedsCluster, "%v: %s", c, part)
+		if c.stray != "" {
+			assert.Equal(t, c.stray+": Node cp-1 has the range "+c.node+", which it keeps", part)
 		}
 	}
 }

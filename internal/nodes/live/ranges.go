@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	talosconfig "github.com/siderolabs/talos/pkg/machinery/config"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,11 @@ func (c *Cluster) stray(ctx context.Context, current, next talosconfig.Provider)
 	for _, node := range nodes {
 		for _, own := range node.Spec.PodCIDRs {
 			if !within(is, own) {
-				return fmt.Sprintf("network.podCIDR: Node %s has the range %s, which it keeps", node.Name, own)
+				key := "network.podCIDR"
+				if strings.Contains(own, ":") {
+					key = "network.ipv6.podCIDR"
+				}
+				return fmt.Sprintf("%s: Node %s has the range %s, which it keeps", key, node.Name, own)
 			}
 		}
 	}
