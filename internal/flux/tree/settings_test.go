@@ -59,6 +59,7 @@ func TestSettings_OfTheTreeAreThoseThatItsManifestsUse(t *testing.T) {
 		}
 		delete(reader.used, key)
 	}
+	delete(reader.used, ofOneConsumer)
 	maps.DeleteFunc(reader.used, func(key string, _ bool) bool { return strings.HasPrefix(key, "STORAGE_MONITOR_") }) // of the connection
 	assert.Empty(t, slices.Sorted(maps.Keys(reader.used)), "settings that the file does not have")
 }
