@@ -74,7 +74,7 @@ func TestTree_AsDeclaredComesUpWithoutHands(t *testing.T) {
 		case strings.HasSuffix(cluster, " with bgp, acme and dns"):
 			assert.Len(t, waiting(t, layers), 4, "%s: the issuer, the key of the name server in two layers, and those of the bucket", cluster)
 		case strings.HasSuffix(cluster, withMetrics):
-			assert.Len(t, waiting(t, layers), 4, "%s: the issuer, the token in two layers, and the address of alerts", cluster)
+			assert.Len(t, waiting(t, layers), 5, "%s: the issuer, and the token and the address of alerts in two layers each", cluster)
 		case strings.HasSuffix(cluster, " with keys in Git"), strings.HasSuffix(cluster, withMetrics+", keys in Git"):
 			assert.Len(t, waiting(t, layers), 1, "%s: the issuer", cluster)
 		default:
