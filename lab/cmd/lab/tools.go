@@ -107,9 +107,12 @@ func compile(ctx context.Context, checkout string, out io.Writer) error {
 	if err != nil || binary != "" {
 		return err
 	}
-	start := time.Now()
+	start, probe := time.Now(), "./cmd/slipway-probe"
+	if _, err := os.Stat(filepath.Join(checkout, probe)); err != nil { // a repository of one's own, compiled from a checkout
+		probe = "github.com/slipway-platform/slipway/cmd/slipway-probe"
+	}
 	// `go list -export` compiles and does not link. Pulumi links where something has changed since its last run.
-	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "github.com/slipway-platform/slipway/cmd/slipway-probe")
+	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", probe)
 	c.Dir = checkout
 	text, err := c.CombinedOutput()
 	if err != nil {
