@@ -50,9 +50,11 @@ spec: {external: {enable: true}}}`)
 	words := provider.documentedWords(t, "apps-")
 	for _, manifest := range documentedManifests(t) {
 		manifest = filled(strings.ReplaceAll(manifest, "consumer-", "apps-"), words)
-		var secret corev1.Secret
-		require.NoError(t, yaml.Unmarshal([]byte(manifest), &secret))
-		if secret.Kind == "Secret" {
+		var of metav1.TypeMeta
+		require.NoError(t, yaml.Unmarshal([]byte(manifest), &of))
+		if of.Kind == "Secret" {
+			var secret corev1.Secret
+			require.NoError(t, yaml.Unmarshal([]byte(manifest), &secret))
 			s.secret(t, secret.Name, secret.StringData)
 			continue
 		}
