@@ -324,22 +324,17 @@ func TestConfigures_WhatMayMendANodeWaitsForNoOther(t *testing.T) {
 	}
 }
 
-func TestConfigures_RefusesWhatOnlyAnotherMachineCanHave(t *testing.T) {
-	on := &calm{effects: live.NeedsMachine}
-	turns := turnsOf(t, on)
-	require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[3], turns.configures("machine: {}")),
-		"infra-worker-1: machine.files of a machine does not change; raise its generation, which replaces the machine")
-	assert.Empty(t, on.log)
-	require.NoError(t, turns.engine.Failed(), "no turn has begun")
-}
-
-func TestConfigures_RefusesWhatOnlyAnotherClusterCanHave(t *testing.T) {
-	on := &calm{effects: live.NeedsCluster}
-	turns := turnsOf(t, on)
-	require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")),
-		"infra-cp-1: machine.files; declare the former one, and make another cluster for another range")
-	assert.Empty(t, on.log)
-	require.NoError(t, turns.engine.Failed(), "no turn has begun")
+func TestConfigures_RefusesWhatOnlyAnotherMachineOrClusterCanHave(t *testing.T) {
+	for effect, says := range map[live.Effect]string{
+		live.NeedsMachine: "infra-cp-1: machine.files of a machine does not change; raise its generation, which replaces the machine",
+		live.NeedsCluster: "infra-cp-1: machine.files; declare the former one, and make another cluster for another range",
+	} {
+		on := &calm{effects: effect}
+		turns := turnsOf(t, on)
+		require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")), says)
+		assert.Empty(t, on.log)
+		require.NoError(t, turns.engine.Failed(), "no turn has begun")
+	}
 }
 
 func TestConfigures_RefusesFeatureGatesThatKubernetesDoesNotKnow(t *testing.T) {

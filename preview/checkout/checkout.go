@@ -190,8 +190,8 @@ func describeMachine(c *cluster.Cluster, machine cluster.Machine) (report.Machin
 	return one, nil
 }
 
-// charts returns the releases with the values that are known without the program: certificates are hidden. Cilium in mode inline is one only
-// if an engine owns it: otherwise nobody upgrades its objects.
+// charts returns the releases with the values that are known without the program: certificates are hidden. Cilium in mode inline is one
+// only if an engine owns it: otherwise nobody upgrades its objects.
 func charts(c *cluster.Cluster) ([]report.Chart, error) {
 	var all []report.Chart
 	for _, release := range c.Releases() {
