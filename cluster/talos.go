@@ -33,7 +33,7 @@ type Talos struct {
 	DiskEncryption DiskEncryption `json:"diskEncryption" default:"none" example:"nodeID"`
 	// The kubelet of every node.
 	Kubelet Kubelet `json:"kubelet"`
-	// Kernel parameters of every machine.
+	// Kernel parameters of every machine. The gate lists those that the kernel does not take.
 	Sysctls map[string]string `json:"sysctls" keys:"sysctl" example:"{net.core.somaxconn: \"65535\"}"`
 	// Mirrors of image registries, tried in order, by the registry's host; `*` means every registry.
 	RegistryMirrors map[string][]string `json:"registryMirrors" keys:"registry" form:"http-url" items:"1-" example:"{docker.io: [\"https://mirror.example.com\"]}"`

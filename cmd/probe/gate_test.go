@@ -118,6 +118,19 @@ func TestGate_OpensOnAHealthyCluster(t *testing.T) {
 	assert.Positive(t, report.APICalls)
 }
 
+func TestGate_OpensAndNamesTheKernelParametersThatAreNotSet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
+		n.Parameters = map[string]bool{"vm.nr_hugepages": true, "net.core.somaxcon": false}
+	})
+	code, report, progress := r.look(t)
+	require.Equal(t, exitOpen, code, progress)
+	text, err := json.Marshal(report)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "the kernel has not taken net.core.somaxcon\"")
+}
+
 func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ breakIt, repair func(*testing.T, *rig) }{

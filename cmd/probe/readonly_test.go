@@ -37,7 +37,7 @@ func TestGate_OnlyReads(t *testing.T) {
 	readers := map[string]bool{
 		"/machine.MachineService/ServiceList": true, "/machine.MachineService/EtcdMemberList": true, "/machine.MachineService/EtcdStatus": true,
 		"/machine.MachineService/EtcdAlarmList": true, "/machine.MachineService/Logs": true, "/cosi.resource.State/Watch": true,
-		"/cosi.resource.State/Get": true,
+		"/cosi.resource.State/Get": true, "/cosi.resource.State/List": true,
 	}
 	calls := r.talos.Calls()
 	for method := range calls {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -14,7 +15,9 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/kernel"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -156,6 +159,33 @@ func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.Co
 		return gate.ControllerRanges{Err: broken(err)}
 	}
 	return gate.ControllerRanges{PodCIDRs: pods, ServiceCIDRs: services}
+}
+
+// unsetParameters asks a node for the kernel parameters of its machine configuration that Talos has not set. Talos shows each that it has
+// set, with its value.
+func (t *Talos) unsetParameters(ctx context.Context, node gate.Machine) gate.KernelParameters {
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
+	defer cancel()
+	wanted, err := safe.StateListAll[*runtime.KernelParamSpec](ctx, t.client.COSI)
+	if err != nil {
+		return gate.KernelParameters{Err: broken(err)}
+	}
+	if wanted.Len() == 0 {
+		return gate.KernelParameters{}
+	}
+	set, err := safe.StateListAll[*runtime.KernelParamStatus](ctx, t.client.COSI)
+	if err != nil {
+		return gate.KernelParameters{Err: broken(err)}
+	}
+	var seen gate.KernelParameters
+	for parameter := range wanted.All() {
+		id := parameter.Metadata().ID()
+		status, known := set.Find(func(s *runtime.KernelParamStatus) bool { return s.Metadata().ID() == id })
+		if !known || status.TypedSpec().Current != parameter.TypedSpec().Value {
+			seen.Unset = append(seen.Unset, strings.TrimPrefix(id, kernel.Sysctl+"."))
+		}
+	}
+	return seen
 }
 
 // serviceLog returns the last lines of a Talos service's log.

@@ -50,6 +50,7 @@ func (n *talosNodes) watch(ctx context.Context) {
 	defer running.Wait()
 	for _, node := range n.spec.Nodes {
 		running.Go(func() { n.watchServices(ctx, node) })
+		running.Go(func() { n.askParameters(ctx, node) })
 		if n.spec.Versions != nil {
 			running.Go(func() { n.askVersion(ctx, node) })
 		}
@@ -207,29 +208,39 @@ func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine, first bool)
 
 // askVersion asks until the declared version runs.
 func (n *talosNodes) askVersion(ctx context.Context, node gate.Machine) {
-	for ctx.Err() == nil {
-		version := n.talos.version(ctx, node)
-		if ctx.Err() != nil {
-			return
-		}
-		n.update(node, func(seen *gate.TalosNode) { seen.Version = &version })
-		if version.Runs == n.spec.Versions.Talos {
-			return
-		}
-		pause(ctx, unhealthyEvery)
-	}
+	keepAsking(ctx, func() gate.Version { return n.talos.version(ctx, node) },
+		func(version gate.Version) bool { return temporary(version.Err) },
+		func(version gate.Version) bool {
+			n.update(node, func(seen *gate.TalosNode) { seen.Version = &version })
+			return version.Runs == n.spec.Versions.Talos
+		})
+}
+
+// askParameters asks until the kernel has taken all parameters.
+func (n *talosNodes) askParameters(ctx context.Context, node gate.Machine) {
+	keepAsking(ctx, func() gate.KernelParameters { return n.talos.unsetParameters(ctx, node) },
+		func(parameters gate.KernelParameters) bool { return temporary(parameters.Err) },
+		func(parameters gate.KernelParameters) bool {
+			n.update(node, func(seen *gate.TalosNode) { seen.Parameters = &parameters })
+			return parameters.Err == nil && len(parameters.Unset) == 0
+		})
 }
 
 // askRanges asks until there is an answer. The answer does not change while the node runs.
 func (n *talosNodes) askRanges(ctx context.Context, node gate.Machine) {
+	keepAsking(ctx, func() gate.ControllerRanges { return n.talos.controllerRanges(ctx, node) },
+		func(ranges gate.ControllerRanges) bool { return temporary(ranges.Err) },
+		func(ranges gate.ControllerRanges) bool {
+			n.update(node, func(seen *gate.TalosNode) { seen.Ranges = &ranges })
+			return ranges.Err == nil || ranges.Err.Unknown
+		})
+}
+
+// keepAsking asks until take says that an answer is final.
+func keepAsking[T any](ctx context.Context, ask func() T, failed, take func(T) bool) {
 	for first := true; ctx.Err() == nil; first = false {
-		ranges := asked(ctx, first, func() gate.ControllerRanges { return n.talos.controllerRanges(ctx, node) },
-			func(ranges gate.ControllerRanges) bool { return temporary(ranges.Err) })
-		if ctx.Err() != nil {
-			return
-		}
-		n.update(node, func(seen *gate.TalosNode) { seen.Ranges = &ranges })
-		if ranges.Err == nil || ranges.Err.Unknown {
+		answer := asked(ctx, first, ask, failed)
+		if ctx.Err() != nil || take(answer) {
 			return
 		}
 		pause(ctx, time.Second)

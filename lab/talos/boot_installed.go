@@ -66,5 +66,6 @@ func (b *boot) setConfig(cfg config.Provider) {
 	b.config, b.hostname = cfg, name
 	b.site.mu.Unlock()
 	b.publishConfig(cfg, name)
+	b.publishKernelParameters(cfg)
 	b.devices.Provision(cfg)
 }

@@ -33,7 +33,7 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"Kubernetes", kubernetesUpgraded},
 		{"Talos, with a failed upgrade and a kill in the middle", talosUpgraded},
 		{"an extension", extensionAdded},
-		{"a sysctl that reboots nothing", sysctlChanged},
+		{"a sysctl that reboots nothing, and one that the kernel does not have", sysctlChanged},
 		{"a feature gate that does not exist, which is refused", wrongGate},
 		{"a flag with a wrong value, which stops at the first control plane", wrongFlag(load)},
 		{"a flag of the API servers, which restart one after the other", flagChanged(load)},
@@ -186,9 +186,10 @@ func extensionAdded(l *lab) {
 
 func sysctlChanged(l *lab) {
 	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
-		s.set("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262144"}})
+		s.set("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262144", "vm.max_map_counts": "262144"}})
 	})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Contains(l.t, l.in("pulumi", "stack", "output", "gateReport", "--stack", "infra"), "the kernel has not taken vm.max_map_counts")
 }
 
 // arguments declares arguments of the API server, and nothing else in patches.

@@ -236,9 +236,15 @@ type realChange struct {
 // realChanges are changes, each with what it does to the machine. What reboots is the last.
 var realChanges = []realChange{
 	{"a sysctl", func(l *lab) {
-		l.declare("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262144"}})
+		l.declare("talos", map[string]any{"sysctls": map[string]any{
+			"vm.max_map_count": "262144", "vm.max_map_counts": "262144", "kernel.pid_max": "many",
+		}})
 		l.staysUp()
 		require.Equal(l.t, "262144", strings.TrimSpace(l.onNode(realNode, "read", "/proc/sys/vm/max_map_count")))
+		taken := l.onNode(realNode, "get", "kernelparamstatuses", "--output=jsonpath={.metadata.id}")
+		require.Contains(l.t, taken, "proc.sys.vm.max_map_count\n")
+		require.NotContains(l.t, taken, "proc.sys.vm.max_map_counts", "a parameter that the kernel does not have")
+		require.NotContains(l.t, taken, "proc.sys.kernel.pid_max", "a value that it refuses")
 	}},
 	{"a feature gate that does not exist, which is refused", func(l *lab) {
 		l.patchReally(map[string]any{"cluster": map[string]any{"apiServer": map[string]any{

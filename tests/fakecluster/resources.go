@@ -2,11 +2,14 @@ package fakecluster
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"github.com/siderolabs/talos/pkg/machinery/kernel"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	services "github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -60,6 +63,26 @@ func (r *resources) Get(ctx context.Context, request *v1alpha1.GetRequest) (*v1a
 	}
 	answer, err := marshalled(config)
 	return &v1alpha1.GetResponse{Resource: answer}, err
+}
+
+// List implements the resource API for kernel parameters.
+func (r *resources) List(request *v1alpha1.ListRequest, stream grpc.ServerStreamingServer[v1alpha1.ListResponse]) error {
+	var all []resource.Resource
+	err := r.talos.answer(stream.Context(), func(node *TalosNode) {
+		for name, taken := range node.Parameters {
+			switch {
+			case request.GetType() == runtime.KernelParamSpecType:
+				all = append(all, runtime.NewKernelParamSpec(runtime.NamespaceName, kernel.Sysctl+"."+name))
+			case taken:
+				all = append(all, runtime.NewKernelParamStatus(runtime.NamespaceName, kernel.Sysctl+"."+name))
+			}
+		}
+	})
+	for _, one := range all {
+		answer, failed := marshalled(one)
+		err = errors.Join(err, failed, stream.Send(&v1alpha1.ListResponse{Resource: answer}))
+	}
+	return err
 }
 
 func serviceEvent() (*v1alpha1.Resource, error) { return marshalled(services.NewService("kubelet")) }

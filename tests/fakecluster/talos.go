@@ -37,6 +37,8 @@ type TalosNode struct {
 
 	PodCIDRs, ServiceCIDRs []string // of its controller manager; none: the resource is not served
 
+	Parameters map[string]bool // kernel parameters of its configuration, and whether the kernel has taken them
+
 	changed chan struct{} // closed and replaced when something changes
 }
 

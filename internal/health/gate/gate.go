@@ -21,6 +21,7 @@ var Checks = []check{
 	talosAnswers,
 	talosServices,
 	talosVersion,
+	kernelParameters,
 	etcdMembers,
 	etcdHealth,
 	apiServerReady,

@@ -14,6 +14,8 @@ type TalosNode struct {
 	Version  *Version          // of the Talos that runs; nil before it was asked for
 	Etcd     Etcd              // only of control planes
 	Ranges   *ControllerRanges // only of control planes; nil before it was asked for
+
+	Parameters *KernelParameters // nil before they were asked for
 }
 
 var talosAnswers = check{
