@@ -214,11 +214,11 @@ func wrongGate(l *lab) {
 // wrongFlag declares a flag with a value that the API server does not take, so that it does not start. The next run corrects it: no other
 // control plane has it.
 func wrongFlag(load *load) func(*lab) {
-	const wrong = "--max-mutating-requests-inflight=0" // only the API server adds it to the other one, and refuses a sum of 0
+	const wrong = "maxage=1" // misspelt; only the API server itself reads these directives
 	return func(l *lab) {
 		began := time.Now()
 		l.declare("lifecycle", map[string]any{"returnTimeout": "1m"})
-		l.arguments(map[string]any{"max-requests-inflight": "0", "max-mutating-requests-inflight": "0"})
+		l.arguments(map[string]any{"strict-transport-security-directives": wrong})
 		l.fails(`infra-cp-1 is not back: .*\(last: kube-apiserver .*; no other node is changed`)
 		for _, name := range []string{"infra-cp-2", "infra-cp-3"} {
 			require.NotContains(l.t, l.onNode(addresses[name], "get", "staticpods", "kube-apiserver", "--output=yaml"), wrong, name)
