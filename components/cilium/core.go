@@ -48,6 +48,7 @@ type CiliumCore struct {
 	name         string
 	values       chart.Values
 	certificates map[string]any    // by their paths in the chart's values
+	ofMesh       pulumi.StringMap  // PEM documents of the mesh's certificates, by their paths; only in mode inline
 	checksum     string            // of the values
 	leaves       []pulumi.Resource // what others wait for
 }
@@ -103,7 +104,11 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 	if _, err := c.issue(issuer); err != nil {
 		return err
 	}
-	secrets, err := c.provideMesh(ctx, args, issuer)
+	ofMesh, err := issuer.issueAll(c.values.MeshCertificates())
+	if err != nil {
+		return err
+	}
+	secrets, err := c.provideMesh(ctx, args.InCluster, ofMesh)
 	if err != nil {
 		return err
 	}

@@ -47,18 +47,18 @@ func (c *CiliumCore) render(issuer issuer, blank chart.BlankManifests) error {
 	if err != nil {
 		return err
 	}
-	ofMesh, err := issuer.issueAll(c.values.MeshCertificates())
-	if err != nil {
+	if c.ofMesh, err = issuer.issueAll(c.values.MeshCertificates()); err != nil {
 		return err
 	}
-	maps.Copy(documents, ofMesh)
+	maps.Copy(documents, c.ofMesh)
 	c.Version = pulumi.String(c.values.Cilium.Version).ToStringOutput()
 	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.Fill)).(pulumi.StringOutput)
 	return nil
 }
 
 // HandToEngine gives an engine that owns Cilium in mode inline the values that Slipway sets. Talos has made the objects at the bootstrap,
-// with the marks of a Helm release, and changes none; so the engine takes them over as those of a release. In mode helm, and if no engine
+// with the marks of a Helm release, and changes none; so the engine takes them over as those of a release. The Secrets of a mesh, which the
+// chart does not have, become Pulumi's, as in mode helm: nobody else would give them another certificate. In mode helm, and if no engine
 // owns Cilium, it registers nothing.
 func (c *CiliumCore) HandToEngine(ctx *pulumi.Context, in component.InCluster, kubeconfig pulumi.StringInput) error {
 	service := c.values.Cilium.Service()
@@ -72,8 +72,12 @@ func (c *CiliumCore) HandToEngine(ctx *pulumi.Context, in component.InCluster, k
 	if err != nil {
 		return component.Failed(typeCiliumCore, c.name, err)
 	}
+	secrets, err := c.provideMesh(ctx, in, c.ofMesh)
+	if err != nil {
+		return err
+	}
 	args := &helm.ReleaseArgs{Service: service, Own: own, Kubeconfig: kubeconfig, OwnedValues: in.OwnedValues}
-	values, err := args.NewValues(ctx, in.Child(c))
+	values, err := args.NewValues(ctx, in.Child(c, pulumi.DependsOn(secrets)))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -208,7 +209,23 @@ func TestInline_AnEngineThatOwnsCiliumGetsTheValuesThatSlipwaySets(t *testing.T)
 	text, err := base64.StdEncoding.DecodeString(secret.Input(`data["values.yaml"]`).(string))
 	require.NoError(t, err)
 	assert.Contains(t, string(text), base64.StdEncoding.EncodeToString([]byte("KEY infra-cilium-hubble-server")))
-	assert.NotContains(t, string(text), "slipway.mesh", "Talos makes the Secrets of a mesh, which the chart does not take")
+	assert.NotContains(t, string(text), "slipway.mesh", "the chart does not take them")
+
+	rec = given(func(args *cilium.CiliumCoreArgs) { clusters.Meshed(args.Cluster) })
+	values := rec.Resource(t, "gitops-values-cilium")
+	var names []any
+	for _, secret := range rec.OfType("kubernetes:core/v1:Secret") {
+		if secret.Name != values.Name {
+			names = append(names, secret.Input("metadata.name"))
+			assert.True(t, secret.SecretInput(`data["tls.key"]`))
+			assert.Equal(t, base64.StdEncoding.EncodeToString([]byte("KEY "+secret.Name)), secret.Input(`data["tls.key"]`))
+			assert.True(t, rec.After(values, secret), "another CA replaces the pods, which then read these Secrets")
+		}
+	}
+	assert.ElementsMatch(t, []any{
+		"clustermesh-apiserver-server-cert", "clustermesh-apiserver-admin-cert", "clustermesh-apiserver-remote-cert",
+		"clustermesh-apiserver-local-cert",
+	}, names, "Talos would not change them")
 
 	for name, mutate := range map[string]func(*cilium.CiliumCoreArgs){
 		"Pulumi owns it":     func(args *cilium.CiliumCoreArgs) { args.Cluster.Cilium.Owner = cluster.OwnerPulumi },

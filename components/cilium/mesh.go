@@ -15,25 +15,24 @@ import (
 // release changes.
 var meshSecretAnnotations = component.Owned(pulumi.StringMap{"helm.sh/resource-policy": pulumi.String("keep")})
 
-// provideMesh registers the Secrets with the mesh's certificates, and returns them. It returns none without a mesh.
-func (c *CiliumCore) provideMesh(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) (secrets []pulumi.Resource, err error) {
+// provideMesh registers the Secrets with the mesh's certificates, of the documents by their paths, and returns them. It returns none
+// without a mesh.
+func (c *CiliumCore) provideMesh(
+	ctx *pulumi.Context, in component.InCluster, documents pulumi.StringMap,
+) (secrets []pulumi.Resource, err error) {
 	for _, what := range c.values.MeshCertificates() {
-		pair, err := issuer.issue(what)
-		if err != nil {
-			return nil, err
-		}
 		secret, err := v1.NewSecret(ctx, c.name+"-"+what.Name, &v1.SecretArgs{
 			Metadata: metav1.ObjectMetaArgs{
 				Name: pulumi.String(what.Secret), Namespace: pulumi.String(chart.ReleaseNamespace), Annotations: meshSecretAnnotations,
 			},
 			Type: pulumi.String(chart.MeshSecretType),
 			Data: pulumi.StringMap{
-				"ca.crt": component.Base64(issuer.authority.certificate), "tls.crt": component.Base64(pair.cert),
-				"tls.key": component.Base64(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
+				"ca.crt": component.Base64(documents[chart.PathCA]), "tls.crt": component.Base64(documents[what.Path+".cert"]),
+				"tls.key": component.Base64(documents[what.Path+".key"]),
 			},
 			// In mode inline the Secret is part of the machine configuration, and Talos makes a missing Secret only when it looks: after a deletion
 			// at the end of that run, the Secret would be missing for long. With the cluster, it is deleted anyway.
-		}, args.Child(c, pulumi.RetainOnDelete(true)))
+		}, in.Child(c, pulumi.RetainOnDelete(true)))
 		if err != nil {
 			return nil, err
 		}
