@@ -24,6 +24,7 @@ var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v
 type argoCD struct {
 	release string
 	every   time.Duration // between two looks at what has been tried
+	seen    time.Duration // until the plugin of every repo-server sees a changed Secret
 }
 
 func (a argoCD) String() string {
@@ -77,7 +78,8 @@ func (a argoCD) read(ctx context.Context, api *kubeapi.Client) (applied, error) 
 	return applied{name, record.Data["checksum"], refreshing, app.Status.OperationState.Phase}, nil
 }
 
-// Tried returns once a sync with the values in the Secret has ended.
+// Tried returns once a sync with the values in the Secret has ended. Several repo-servers see the Secret at different times, and any of them
+// renders after any request, also after that for another release. So it returns once all see it: what one renders then stays.
 func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
 	if err != nil {
@@ -89,7 +91,12 @@ func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 		return err
 	}
 	sum := sha256.Sum256(secret.Data[cluster.ValuesKey])
-	want := hex.EncodeToString(sum[:])
+	want, begin := hex.EncodeToString(sum[:]), time.Now()
+	var servers corev1.PodList
+	const pods = "/api/v1/namespaces/" + cluster.ArgoCDNamespace + "/pods?labelSelector=app.kubernetes.io/name%3Dargocd-repo-server"
+	if _, err := api.ReadJSON(ctx, pods, &servers); err != nil {
+		return err
+	}
 	return probe.Wait{Limit: triedLimit, Every: a.every}.Until(ctx, a.String(), func(ctx context.Context) (string, error) {
 		now, err := a.read(ctx, api)
 		switch {
@@ -109,6 +116,8 @@ func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 			return "Argo CD has not tried the changed values yet", nil
 		case now.phase == "Running":
 			return "the sync of the Application " + now.application + " has not ended yet", nil
+		case len(servers.Items) > 1 && time.Since(begin) < a.seen:
+			return "one of the repo-servers may still render the former values", nil
 		}
 		return "", nil
 	})

@@ -19,9 +19,11 @@ import (
 
 var helmReleases = schema.GroupVersionResource{Group: "helm.toolkit.fluxcd.io", Version: "v2", Resource: "helmreleases"}
 
-// triedLimit is as long as Flux waits for the pods of a release, if its HelmRelease does not say another timeout. A kubelet needs at most
-// two minutes until Argo CD's plugin sees a changed Secret.
+// triedLimit is as long as Flux waits for the pods of a release, if its HelmRelease does not say another timeout.
 const triedLimit = 5 * time.Minute
+
+// seenLimit is how long a kubelet needs at most until Argo CD's plugin sees a changed Secret.
+const seenLimit = 2 * time.Minute
 
 // Owner is an engine that owns, or owned, a release.
 type Owner interface {
@@ -39,7 +41,7 @@ type Owner interface {
 // OwnerOf returns an engine as the owner of a release.
 func OwnerOf(release string, engine cluster.Owner) Owner {
 	if engine == cluster.OwnerArgoCD {
-		return argoCD{release: release, every: 5 * time.Second}
+		return argoCD{release: release, every: 5 * time.Second, seen: seenLimit}
 	}
 	return flux{namespace: cluster.FluxNamespace, name: release}
 }
