@@ -184,7 +184,11 @@ func (c *Cluster) argoCDValues() mapping {
 		}
 	}
 	if a.HighAvailability {
-		values["redis-ha"] = mapping{"enabled": true}
+		// On three nodes, no pod of Redis's proxy would get a place beside the three old ones, of which none might go: no change of it would end
+		// (https://github.com/argoproj/argo-cd/issues/16627).
+		values["redis-ha"] = mapping{"enabled": true, "haproxy": mapping{"deploymentStrategy": mapping{
+			"rollingUpdate": mapping{"maxSurge": 0, "maxUnavailable": 1},
+		}}}
 		for _, part := range []string{"server", "applicationSet"} {
 			values[part] = mapping{"replicas": 2}
 		}

@@ -350,6 +350,9 @@ func TestArgoCD_TrustsTheHostOfItsRepository(t *testing.T) {
 func TestArgoCD_RunsTwiceWhatServesRequestsWithHighAvailability(t *testing.T) {
 	values := valuesOf(t, argoCD(func(c *Cluster) { c.GitOps.ArgoCD.HighAvailability = true }))
 	assert.Equal(t, true, ValueAt(values, "redis-ha.enabled"))
+	update, _ := ValueAt(values, "redis-ha.haproxy.deploymentStrategy.rollingUpdate").(map[string]any)
+	assert.EqualValues(t, 0, update["maxSurge"], "three nodes have no place for a fourth pod")
+	assert.EqualValues(t, 1, update["maxUnavailable"])
 	for _, part := range []string{"server", "applicationSet", "repoServer"} {
 		assert.EqualValues(t, 2, ValueAt(values, part+".replicas"), part)
 	}
