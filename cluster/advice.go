@@ -31,6 +31,7 @@ func (c *Cluster) Advice(day time.Time) Problems {
 		findings.Found("lifecycle.bootedSince", "write a time that has passed", "%s is still to come, and `up` refuses it until then",
 			c.Lifecycle.BootedSince)
 	}
+	c.GitOps.adviseEngine(&findings)
 	c.adviseStorageVault(&findings)
 	c.adviseRadosNamespace(&findings)
 	c.adviseStorageMachines(&findings)

@@ -44,6 +44,17 @@ func TestAdvice_WarnsOfTheRepositoryOfTheExamples(t *testing.T) {
 	assert.NotContains(t, infra.Advice(time.Now()).Error(), "gitops.url")
 }
 
+func TestAdvice_WarnsOfAnEngineThatOwnsItselfAndIsSwitchedOff(t *testing.T) {
+	const says = "gitops.argocd.owner: lets the engine own itself, which gitops.enabled: false does not uninstall then"
+	infra := clusters.Infra(t)
+	infra.GitOps.ArgoCD.Owner, infra.GitOps.Enabled = cluster.OwnerArgoCD, false
+	assert.ErrorContains(t, infra.Advice(time.Now()), says)
+	infra.GitOps.Enabled = true
+	assert.NotContains(t, infra.Advice(time.Now()).Error(), says)
+	infra.GitOps.Enabled, infra.GitOps.ArgoCD.Owner = false, cluster.OwnerPulumi
+	assert.NotContains(t, infra.Advice(time.Now()).Error(), says)
+}
+
 func TestAdvice_WarnsOfAnEndpointWithoutAPort(t *testing.T) {
 	for endpoint, warns := range map[string]bool{
 		"https://pve.home.arpa": true, "https://pve.home.arpa/": true, "https://pve.home.arpa:8006": false, "https://pve.home.arpa:443/": false,

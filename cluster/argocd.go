@@ -334,6 +334,15 @@ func (c *Cluster) checkOwners(findings *Findings) {
 	}
 }
 
+// adviseEngine warns of an engine that owns itself and is switched off: Pulumi leaves it installed, and the other engine refuses the cluster.
+func (g GitOps) adviseEngine(findings *Findings) {
+	if !g.Enabled {
+		findings.refuse("write pulumi, run `up`, and then write gitops.enabled: false", "lets the engine own itself, which "+
+			"gitops.enabled: false does not uninstall then", oneKey{"gitops.argocd.owner", g.ArgoCD.Owner.IsEngine()},
+			oneKey{"gitops.operator.owner", g.Operator.Owner.IsEngine()})
+	}
+}
+
 // unusedOfArgoCD reports settings of Argo CD that Flux does not read.
 func (c *Cluster) unusedOfArgoCD(findings *Findings) {
 	var plain GitOps

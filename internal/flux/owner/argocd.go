@@ -34,7 +34,8 @@ func (d Declared) argoCD(in engines.Inspection) error {
 				title, of, d.Cluster)
 		}
 		return fmt.Errorf("%s is part of this stack's Argo CD, which runs this cluster, and two engines would apply the same objects; first "+
-			"run `up` with gitops.engine: argocd and gitops.enabled: false, and then with gitops.engine: flux and gitops.enabled: true", title)
+			"run `up` with gitops.engine: argocd and gitops.enabled: false, and then with gitops.engine: flux and gitops.enabled: true; "+
+			"if that has left an Argo CD which owned itself: helm uninstall argocd --namespace argocd", title)
 	}
 	return nil
 }

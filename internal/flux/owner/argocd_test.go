@@ -17,7 +17,8 @@ const (
 
 func TestCheck_RefusesAClusterThatTheStacksArgoCDRuns(t *testing.T) {
 	const remedy = " is part of this stack's Argo CD, which runs this cluster, and two engines would apply the same objects; first run `up` " +
-		"with gitops.engine: argocd and gitops.enabled: false, and then with gitops.engine: flux and gitops.enabled: true"
+		"with gitops.engine: argocd and gitops.enabled: false, and then with gitops.engine: flux and gitops.enabled: true; " +
+		"if that has left an Argo CD which owned itself: helm uninstall argocd --namespace argocd"
 	ownInstance := `{items: [{metadata: {name: flux, namespace: flux-system, annotations: {slipway-platform.github.io/cluster: infra}}}]}`
 	require.EqualError(t, check(t, map[string]string{namespace: oursOfArgoCD, argocd: argocdServer, instances: ownInstance}),
 		"Deployment argocd/argocd-server"+remedy)
