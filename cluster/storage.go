@@ -368,13 +368,20 @@ func (c comparison) storage() {
 }
 
 // vaultsApart checks that a consumer with a RADOS namespace shares its vault neither with its provider nor with another consumer of it: a
-// vault has one item of a provider, with one set of keys, and whoever reads a vault reads all of it.
+// vault has one item of a provider, with one set of keys, and whoever reads a vault reads all of it. The provider writes both with the token
+// for its own vault: the store in kubernetes/infrastructure/storage/provider/apart names the Secret, which is there with storage.vault only.
 func (c comparison) vaultsApart(connected bool) {
+	const path = "storage.vault"
 	own, other := c.own.Storage, c.other.Storage
 	besides := own.Role == StorageConsumer && own.Provider == other.Provider && own.RadosNamespace != other.RadosNamespace
-	if own.Vault != "" && own.Vault == other.Vault && (connected || besides) {
-		c.Found("storage.vault", "give each consumer with storage.radosNamespace a vault of its own",
+	switch {
+	case own.Vault != "" && own.Vault == other.Vault && (connected || besides):
+		c.Found(path, "give each consumer with storage.radosNamespace a vault of its own",
 			"%s is also that of %s, and has the keys of one consumer, or of all", own.Vault, c.other.Stack)
+	case connected && own.Vault != "" && other.Vault == "" && own.Role == StorageConsumer:
+		c.Found(path, "write another one there, or remove this one", "%s is to be filled by %s, which has no vault", own.Vault, c.other.Stack)
+	case connected && own.Vault == "" && other.Vault != "" && own.Role == StorageProvider:
+		c.Found(path, "write another one, or remove that one", "none, and %s is to fill %s of %s", c.own.Stack, other.Vault, c.other.Stack)
 	}
 }
 

@@ -159,6 +159,12 @@ func TestCompare_AConsumerNeedsAProvider(t *testing.T) {
 				"give each consumer with storage.radosNamespace a vault of its own"},
 		"a consumer of its own with its own vault": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
 			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", Vault: "w", RadosNamespace: "other"}},
+		"a consumer of its own with a vault, and a provider without": {home: cluster.Storage{Role: cluster.StorageProvider},
+			other:   cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", Vault: "w", RadosNamespace: "other"},
+			isSaid:  "storage.vault: w is to be filled by home, which has no vault; write another one there, or remove this one",
+			saysOne: "storage.vault: none, and home is to fill w of other; write another one, or remove that one"},
+		"a consumer of its own and a provider, both without": {home: cluster.Storage{Role: cluster.StorageProvider},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", RadosNamespace: "other"}},
 		"a consumer of its own without a vault": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
 			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", RadosNamespace: "other"}},
 		"two consumers of their own with one vault": {
