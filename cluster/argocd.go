@@ -108,7 +108,8 @@ local op = s.operationState
 if op ~= nil and s.sync.status ~= "Synced" and (op.phase == "Failed" or op.phase == "Error" or (op.retryCount or 0) > 0) then
   return {status = "Degraded", message = "its sync failed: " .. (op.message or "")}
 end
-local automated = obj.spec.syncPolicy ~= nil and obj.spec.syncPolicy.automated ~= nil
+local policy = obj.spec.syncPolicy or {}
+local automated = policy.automated ~= nil and policy.automated.enabled ~= false
 if s.health == nil or s.health.status == nil then
   return hs
 end

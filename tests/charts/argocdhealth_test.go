@@ -66,6 +66,10 @@ func TestArgoCD_AnApplicationIsAsHealthyAsALaterWaveNeedsIt(t *testing.T) {
 		automated + "status: {sync: {status: Synced}, health: {status: Degraded}}":   "Degraded",
 		"spec: {}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}":   "Healthy",
 
+		"spec: {syncPolicy: {automated: {enabled: false}}}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}": "Healthy",
+		"spec: {syncPolicy: {automated: {enabled: true}}}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}":  "Progressing",
+		"spec: {syncPolicy: {syncOptions: [Prune=false]}}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}":  "Healthy",
+
 		automated + "status: {sync: {status: OutOfSync}, operationState: {phase: Failed}}":                                               "Degraded",
 		automated + "status: {sync: {status: OutOfSync}, operationState: {phase: Running, retryCount: 2}}":                               "Degraded",
 		automated + "status: {sync: {status: OutOfSync}, health: {status: Healthy}, operationState: {phase: Running}}":                   "Progressing",
