@@ -62,7 +62,7 @@ func (seen *Cluster) ToRestart(spec *Spec) (apps []Application) {
 		sync := one.Operation
 		gaveUp := sync.Retries || sync.Phase == failed || sync.Phase == failedByArgo
 		switch {
-		case one.Deleting || sync.Phase == terminating:
+		case one.Deleting || sync.Phase == terminating || !one.Automated: // what a person began is the person's
 		case sync.Former && (sync.Retries || sync.Phase == running), gaveUp && !seen.Restarted[one.Key()]:
 			apps = append(apps, one.Application)
 		}

@@ -265,6 +265,9 @@ func TestRestart_BeginsAgainOnceWhatFailedAndAlwaysWhatIsOfFormerSources(t *test
 		seen.Restart(*child)
 		assert.Equal(t, test.again, len(seen.restarts()) == 1, name)
 	}
+	seen.Restarted, child.Operation, child.Automated = nil, Operation{Phase: running, Retries: true}, false
+	assert.Empty(t, seen.restarts(), "a person began it, and nothing else would begin another one")
+	child.Automated = true
 	child.Operation = Operation{Phase: failed}
 	seen.Restarted = nil
 	seen.Refreshes = nil
