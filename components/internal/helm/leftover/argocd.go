@@ -93,7 +93,8 @@ func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 	sum := sha256.Sum256(secret.Data[cluster.ValuesKey])
 	want, begin := hex.EncodeToString(sum[:]), time.Now()
 	var servers corev1.PodList
-	const pods = "/api/v1/namespaces/" + cluster.ArgoCDNamespace + "/pods?labelSelector=app.kubernetes.io/name%3Dargocd-repo-server"
+	const pods = "/api/v1/namespaces/" + cluster.ArgoCDNamespace + "/pods?fieldSelector=status.phase%3DRunning" +
+		"&labelSelector=app.kubernetes.io/component%3Drepo-server"
 	if _, err := api.ReadJSON(ctx, pods, &servers); err != nil {
 		return err
 	}

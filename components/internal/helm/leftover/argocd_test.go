@@ -38,7 +38,8 @@ func (s *argoCDServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/api/v1/namespaces/argocd/pods":
 		items := []any{}
-		if r.URL.Query().Get("labelSelector") == "app.kubernetes.io/name=argocd-repo-server" {
+		asked := r.URL.Query()
+		if asked.Get("labelSelector") == "app.kubernetes.io/component=repo-server" && asked.Get("fieldSelector") == "status.phase=Running" {
 			items = make([]any, s.servers)
 		}
 		answer["items"] = items
