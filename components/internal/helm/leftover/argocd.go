@@ -79,7 +79,7 @@ func (a argoCD) read(ctx context.Context, api *kubeapi.Client) (applied, error) 
 }
 
 // Tried returns once a sync with the values in the Secret has ended. Several repo-servers see the Secret at different times, and any of them
-// renders after any request, also after that for another release. So it returns once all see it: what one renders then stays.
+// renders after a request, also after that for another release. So nothing is asked before all see it: the values would go back and forth.
 func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
 	if err != nil {
@@ -105,6 +105,8 @@ func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 			return err.Error(), nil
 		case now.application == "":
 			return "", nil
+		case len(servers.Items) > 1 && time.Since(begin) < a.seen:
+			return "some of the repo-servers may not see the changed values yet", nil
 		case now.checksum != want && !now.refreshing:
 			annotations := map[string]any{handover.RefreshAnnotation: handover.RefreshHard}
 			refresh := map[string]any{"metadata": map[string]any{"annotations": annotations}}
@@ -117,8 +119,6 @@ func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 			return "Argo CD has not tried the changed values yet", nil
 		case now.phase == "Running":
 			return "the sync of the Application " + now.application + " has not ended yet", nil
-		case len(servers.Items) > 1 && time.Since(begin) < a.seen:
-			return "one of the repo-servers may still render the former values", nil
 		}
 		return "", nil
 	})
