@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -31,7 +30,7 @@ func checkState(node cluster.Machine, change *pulumi.ResourceHookArgs, seen recl
 	stored := optionsOf(mappable(change.OldOutputs))
 	for _, option := range slices.Sorted(maps.Keys(stored)) {
 		has, known := seen.Options[option]
-		if !known && !isDisk(option) {
+		if !known && !reclaim.IsDisk(option) {
 			continue // Proxmox VE's default
 		}
 		if has != stored[option] && has != becomes[option] {
@@ -44,7 +43,7 @@ func checkState(node cluster.Machine, change *pulumi.ResourceHookArgs, seen recl
 	}
 	if slices.Contains(vmchange.Rebooting(mappable(change.OldInputs), mappable(change.NewInputs)), "disks") {
 		for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
-			if _, known := stored[option]; isDisk(option) && !known && seen.Options[option] != becomes[option] {
+			if _, known := stored[option]; reclaim.IsDisk(option) && !known && seen.Options[option] != becomes[option] {
 				return errNotOurs(node, option)
 			}
 		}
@@ -105,15 +104,10 @@ func shown(option, value string) string {
 		return "no " + option
 	case option == reclaim.OptionMemory:
 		return option + " of " + value + " MiB"
-	case isDisk(option):
+	case reclaim.IsDisk(option):
 		return option + " of " + value + " GiB"
 	}
 	return option + " " + value
-}
-
-// isDisk reports whether an option is a disk: without one, the VM has none, and no default of Proxmox VE.
-func isDisk(option string) bool {
-	return option != reclaim.OptionController && strings.HasPrefix(option, reclaim.OptionDisk)
 }
 
 // errNotAsStored refuses the update of a VM that is not as the state says.

@@ -82,6 +82,7 @@ func TestCheckState_RefusesToChangeDisksBesideOneThatIsNotDeclared(t *testing.T)
 		"another disk grows":              {grown, "scsi1", true},
 		"a disk of the number is added":   {more, "scsi1", true},
 		"a disk is added beside":          {more, "scsi2", true},
+		"one is on another bus":           {grown, "virtio0", true},
 		"nothing of the disks is changed": {memory, "scsi1", false},
 	} {
 		change := &pulumi.ResourceHookArgs{OldInputs: is, OldOutputs: is, NewInputs: one.becomes}

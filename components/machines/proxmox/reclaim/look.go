@@ -15,13 +15,13 @@ type Seen struct {
 	Options map[string]string // hardware, such as memory: 8192 or scsi0: 64, with what waits until the VM was off
 }
 
-// Names of the options in Seen. Those of network devices and disks have a number at their end.
+// Names of the options in Seen. Those of network devices have a number at their end. Those of disks are bus and number, such as scsi0, and
+// have the size in GiB.
 const (
 	OptionMemory     = "memory" // MiB
 	OptionCores      = "cores"
 	OptionController = "scsihw"
-	OptionNetwork    = "net"  // bridge and VLAN, as Network writes them
-	OptionDisk       = "scsi" // size in GiB
+	OptionNetwork    = "net" // bridge and VLAN, as Network writes them
 )
 
 // Network is the value of a network device among the options. vlan is "" or "0" without one.
@@ -58,8 +58,11 @@ func Look(ctx context.Context, api API, id int) (Seen, error) {
 // Options with a number, which are property strings: media=cdrom marks a drive that is no disk.
 var (
 	networkOption = regexp.MustCompile(`^` + OptionNetwork + `\d+$`)
-	diskOption    = regexp.MustCompile(`^` + OptionDisk + `\d+$`)
+	diskOption    = regexp.MustCompile(`^(scsi|virtio|sata|ide)\d+$`)
 )
+
+// IsDisk reports whether an option is a disk: without one, the VM has none, and no default of Proxmox VE.
+func IsDisk(option string) bool { return diskOption.MatchString(option) }
 
 // options returns the options of a configuration that the program declares.
 func options(config map[string]any) map[string]string {
@@ -77,7 +80,7 @@ func options(config map[string]any) map[string]string {
 			found[option] = text
 		case networkOption.MatchString(option):
 			found[option] = Network(properties["bridge"], properties["tag"])
-		case diskOption.MatchString(option) && properties["media"] != "cdrom":
+		case IsDisk(option) && properties["media"] != "cdrom":
 			found[option] = inGiB(properties["size"])
 		}
 	}
