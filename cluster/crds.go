@@ -53,80 +53,70 @@ type CRDSet struct {
 	manifest string // template of the manifest's URL, with {tag}, {version} (without v) and {minor} (such as 1.30)
 }
 
-var (
-	gatewayAPISet = CRDSet{
-		Key: "gatewayAPI", Name: "Gateway API",
-		// Since 1.5 the manifest has a ValidatingAdmissionPolicy, too, which refuses older CRDs and those of the experimental channel. Slipway
-		// leaves it out: what goes with Cilium is checked before anything is applied, and the way back must stay open.
-		Bundle: true,
-		// The release must be the one that Cilium implements: cluster/releases/table.go.
-		//
-		// renovate: datasource=github-releases depName=kubernetes-sigs/gateway-api
-		version:  "v1.6.3",
-		manifest: "https://github.com/kubernetes-sigs/gateway-api/releases/download/{tag}/standard-install.yaml",
-	}
-	certManagerSet = CRDSet{
-		Key: "certManager", Name: "cert-manager",
-		manifest: "https://github.com/cert-manager/cert-manager/releases/download/{tag}/cert-manager.crds.yaml",
-	}
-	externalSecretsSet = CRDSet{
-		Key: "externalSecrets", Name: "external-secrets",
-		// The CRDs are a file in the repository; the project documents no release file.
-		manifest: "https://raw.githubusercontent.com/external-secrets/external-secrets/{tag}/deploy/crds/bundle.yaml",
-	}
-	victoriaMetricsSet = CRDSet{
-		Key: "victoriaMetrics", Name: "VictoriaMetrics operator",
-		// renovate: datasource=github-releases depName=VictoriaMetrics/operator
-		version: "v0.72.0",
-		// This manifest has no descriptions, which would triple its size, like the CRDs in the project's own chart.
-		manifest: "https://raw.githubusercontent.com/VictoriaMetrics/operator/{tag}/config/crd/overlay/crd.descriptionless.yaml",
-	}
-	prometheusOperatorSet = CRDSet{
-		Key: "prometheusOperator", Name: "Prometheus operator",
-		// renovate: datasource=github-releases depName=prometheus-operator/prometheus-operator
-		version: "v0.85.0",
-		// This manifest has no descriptions, which would double its size.
-		manifest: "https://github.com/prometheus-operator/prometheus-operator/releases/download/{tag}/stripped-down-crds.yaml",
-	}
-	cloudNativePGSet = CRDSet{
-		Key: "cloudnativePG", Name: "CloudNativePG", Bundle: true, // the project publishes its whole operator in one manifest
-		// renovate: datasource=github-releases depName=cloudnative-pg/cloudnative-pg
-		version:  "v1.30.0",
-		manifest: "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-{minor}/releases/cnpg-{version}.yaml",
-	}
-	rookSet = CRDSet{
-		Key: "rook", Name: "Rook",
-		// renovate: datasource=github-releases depName=rook/rook
-		version:  "v1.20.6",
-		manifest: "https://raw.githubusercontent.com/rook/rook/{tag}/deploy/examples/crds.yaml",
-	}
-	cephCSISet = CRDSet{
-		Key: "cephCSI", Name: "Ceph CSI operator",
-		// Rook's csi-operator.yaml has the same CRDs together with the operator. The chart has the CRDs as templates, which the tree leaves out:
-		// Helm would remove them with the chart's release.
-		//
-		// renovate: datasource=github-releases depName=ceph/ceph-csi-operator
-		version:  "v1.0.4",
-		manifest: "https://raw.githubusercontent.com/ceph/ceph-csi-operator/{tag}/deploy/multifile/crd.yaml",
-	}
-)
-
 // Sets returns all sets, in the order of the file, including skipped ones.
 func (c *CRDs) Sets() []CRDSet {
-	var sets []CRDSet
-	for _, one := range []struct {
-		set    CRDSet
-		source *CRDSource
-	}{
-		{gatewayAPISet, &c.GatewayAPI}, {certManagerSet, &c.CertManager}, {externalSecretsSet, &c.ExternalSecrets},
-		{victoriaMetricsSet, &c.VictoriaMetrics}, {prometheusOperatorSet, &c.PrometheusOperator}, {cloudNativePGSet, &c.CloudNativePG},
-		{rookSet, &c.Rook}, {cephCSISet, &c.CephCSI},
-	} {
-		one.set.Source = one.source
-		sets = append(sets, one.set)
+	return []CRDSet{
+		{
+			Source: &c.GatewayAPI, Key: "gatewayAPI", Name: "Gateway API",
+			// Since 1.5 the manifest has a ValidatingAdmissionPolicy, too, which refuses older CRDs and those of the experimental channel.
+			// Slipway leaves it out: what goes with Cilium is checked before anything is applied, and the way back must stay open.
+			Bundle: true,
+			// The release must be the one that Cilium implements: cluster/releases/table.go.
+			//
+			// renovate: datasource=github-releases depName=kubernetes-sigs/gateway-api
+			version:  "v1.6.3",
+			manifest: "https://github.com/kubernetes-sigs/gateway-api/releases/download/{tag}/standard-install.yaml",
+		},
+		{
+			Source: &c.CertManager, Key: "certManager", Name: "cert-manager",
+			manifest: "https://github.com/cert-manager/cert-manager/releases/download/{tag}/cert-manager.crds.yaml",
+		},
+		{
+			Source: &c.ExternalSecrets, Key: "externalSecrets", Name: "external-secrets",
+			// The CRDs are a file in the repository; the project documents no release file.
+			manifest: "https://raw.githubusercontent.com/external-secrets/external-secrets/{tag}/deploy/crds/bundle.yaml",
+		},
+		{
+			Source: &c.VictoriaMetrics, Key: "victoriaMetrics", Name: "VictoriaMetrics operator",
+			// renovate: datasource=github-releases depName=VictoriaMetrics/operator
+			version: "v0.72.0",
+			// This manifest has no descriptions, which would triple its size, like the CRDs in the project's own chart.
+			manifest: "https://raw.githubusercontent.com/VictoriaMetrics/operator/{tag}/config/crd/overlay/crd.descriptionless.yaml",
+		},
+		{
+			Source: &c.PrometheusOperator, Key: "prometheusOperator", Name: "Prometheus operator",
+			// renovate: datasource=github-releases depName=prometheus-operator/prometheus-operator
+			version: "v0.85.0",
+			// This manifest has no descriptions, which would double its size.
+			manifest: "https://github.com/prometheus-operator/prometheus-operator/releases/download/{tag}/stripped-down-crds.yaml",
+		},
+		{
+			Source: &c.CloudNativePG, Key: "cloudnativePG", Name: "CloudNativePG",
+			Bundle: true, // the project publishes its whole operator in one manifest
+			// renovate: datasource=github-releases depName=cloudnative-pg/cloudnative-pg
+			version:  "v1.30.0",
+			manifest: "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-{minor}/releases/cnpg-{version}.yaml",
+		},
+		{
+			Source: &c.Rook, Key: "rook", Name: "Rook",
+			// renovate: datasource=github-releases depName=rook/rook
+			version:  "v1.20.6",
+			manifest: "https://raw.githubusercontent.com/rook/rook/{tag}/deploy/examples/crds.yaml",
+		},
+		{
+			Source: &c.CephCSI, Key: "cephCSI", Name: "Ceph CSI operator",
+			// Rook's csi-operator.yaml has the same CRDs together with the operator. The chart has the CRDs as templates, which the tree
+			// leaves out: Helm would remove them with the chart's release.
+			//
+			// renovate: datasource=github-releases depName=ceph/ceph-csi-operator
+			version:  "v1.0.4",
+			manifest: "https://raw.githubusercontent.com/ceph/ceph-csi-operator/{tag}/deploy/multifile/crd.yaml",
+		},
 	}
-	return sets
 }
+
+// gatewayAPI returns the set of the Gateway API, which is the first.
+func (c *CRDs) gatewayAPI() CRDSet { return c.Sets()[0] }
 
 // Installed returns the sets that are not skipped, in the order of the file.
 func (c *CRDs) Installed() []CRDSet {
@@ -146,8 +136,7 @@ func (c *CRDs) derive(certManager CertManager, providers SecretProviders) {
 
 // StandardGatewayAPI reports whether the CRDs of the Gateway API are those of the project's standard channel.
 func (c *CRDs) StandardGatewayAPI() bool {
-	set := gatewayAPISet
-	set.Source = &c.GatewayAPI
+	set := c.gatewayAPI()
 	return !set.Source.Skip && set.Source.URL == set.official()
 }
 

@@ -18,7 +18,7 @@ func (c *Cluster) checkVersions(findings *Findings) {
 	if flux := c.GitOps.Flux.Version; c.GitOps.ByFlux() && exact.MatchString(flux) {
 		refusePair(findings, releases.FluxOperator, c.GitOps.Operator.Version, releases.Flux, "gitops.flux.version", flux)
 	}
-	gatewayAPIFitsCilium(c.CRDs.GatewayAPI, c.Cilium, findings)
+	gatewayAPIFitsCilium(c.CRDs.gatewayAPI(), c.Cilium, findings)
 	certManagerFitsItsCRDs(c.CRDs.CertManager, c.CertManager, findings)
 }
 
@@ -108,14 +108,15 @@ func (one pin) advise(advice *Findings, day time.Time) {
 
 // gatewayAPIFitsCilium checks the CRDs of the Gateway API. Older CRDs lack fields that Cilium's operator writes. Newer CRDs have broken
 // running gateways (1.2 changed the type of status.supportedFeatures), so a release is accepted only after Cilium's documentation names it.
-func gatewayAPIFitsCilium(source CRDSource, cilium Cilium, findings *Findings) {
+func gatewayAPIFitsCilium(crds CRDSet, cilium Cilium, findings *Findings) {
+	source := crds.Source
 	if !cilium.GatewayAPI || source.Skip || source.Version == "" || cilium.Version == "" {
 		return
 	}
 	fit, fits := releases.Cilium.Fits(cilium.Version, releases.GatewayAPI, source.Version)
 	switch {
 	case fits:
-	case source.Version == gatewayAPISet.version: // this is the default, so only Cilium's version was declared
+	case source.Version == crds.version: // this is the default, so only Cilium's version was declared
 		findings.Found("cilium.version", "set crds.gatewayAPI.version to a release of "+fit.String(),
 			"%s is made for Gateway API %s, and crds.gatewayAPI.version is %s", cilium.Version, fit, source.Version)
 	default:
