@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Network declares the cluster's addresses. Talos, Cilium, the gates and the cluster settings read these values. All addresses
@@ -107,18 +109,12 @@ func (n Network) Endpoint() string {
 
 // PodCIDRs returns the pods' networks, IPv4 first. The first one determines the primary family of the cluster.
 func (n Network) PodCIDRs() []netip.Prefix {
-	if n.IPv6 == nil {
-		return []netip.Prefix{n.PodCIDR}
-	}
-	return []netip.Prefix{n.PodCIDR, n.IPv6.PodCIDR}
+	return xslices.Map(n.families(), func(f family) netip.Prefix { return f.pods })
 }
 
 // ServiceCIDRs returns the Services' networks, IPv4 first.
 func (n Network) ServiceCIDRs() []netip.Prefix {
-	if n.IPv6 == nil {
-		return []netip.Prefix{n.ServiceCIDR}
-	}
-	return []netip.Prefix{n.ServiceCIDR, n.IPv6.ServiceCIDR}
+	return xslices.Map(n.families(), func(f family) netip.Prefix { return f.services })
 }
 
 // DNS returns the addresses of the cluster's DNS: the tenth address of each Service network, which Talos configures in every
