@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Setting is a value of the cluster that manifests of the GitOps tree use as ${KEY}. Flux substitutes it from the ConfigMap
@@ -101,43 +103,24 @@ func (c *Cluster) Settings() map[string]string {
 	return values
 }
 
-// poolBlocks returns the addresses of Services in Cilium's form.
-func (c *Cluster) poolBlocks() []addressBlock {
-	var blocks []addressBlock
+// poolBlocks returns the addresses of Services as blocks of CiliumLoadBalancerIPPool.
+func (c *Cluster) poolBlocks() []mapping {
+	var blocks []mapping
 	for _, f := range c.Network.families() {
 		if f.start.IsValid() {
-			blocks = append(blocks, addressBlock{f.start.String(), f.stop.String()})
+			blocks = append(blocks, mapping{"start": f.start, "stop": f.stop})
 		}
 	}
 	return blocks
 }
 
-// addressBlock is a block of CiliumLoadBalancerIPPool.
-type addressBlock struct {
-	Start string `json:"start"`
-	Stop  string `json:"stop"`
-}
-
-// bgpPeer is a peer of CiliumBGPClusterConfig.
-type bgpPeer struct {
-	Name          string    `json:"name"`
-	PeerASN       int       `json:"peerASN"`
-	PeerAddress   string    `json:"peerAddress"`
-	PeerConfigRef reference `json:"peerConfigRef"`
-}
-
-type reference struct {
-	Name string `json:"name"`
-}
-
-// bgpPeers returns the routers in Cilium's form. The tree has one CiliumBGPPeerConfig, which has the name of the cluster.
-func (c *Cluster) bgpPeers() []bgpPeer {
-	var peers []bgpPeer
-	for _, peer := range c.Network.LoadBalancers.BGP.Peers {
-		address := peer.Address.String()
-		peers = append(peers, bgpPeer{Name: address, PeerASN: peer.ASN, PeerAddress: address, PeerConfigRef: reference{c.Identity.Name}})
-	}
-	return peers
+// bgpPeers returns the routers as peers of CiliumBGPClusterConfig. The tree has one CiliumBGPPeerConfig, which has the name of the cluster.
+func (c *Cluster) bgpPeers() []mapping {
+	return xslices.Map(c.Network.LoadBalancers.BGP.Peers, func(peer BGPPeer) mapping {
+		return mapping{
+			"name": peer.Address, "peerASN": peer.ASN, "peerAddress": peer.Address, "peerConfigRef": mapping{"name": c.Identity.Name},
+		}
+	})
 }
 
 // asJSON writes a value of texts and numbers.

@@ -387,8 +387,8 @@ func (c comparison) vaultsApart(connected bool) {
 
 // storageNode is a node of the section storage of a CephCluster.
 type storageNode struct {
-	Name    string      `json:"name"`
-	Devices []reference `json:"devices"`
+	Name    string    `json:"name"`
+	Devices []mapping `json:"devices"`
 }
 
 // storageNodes returns a provider's disks in Rook's form.
@@ -397,7 +397,7 @@ func (c *Cluster) storageNodes() []storageNode {
 	for _, machine := range c.StorageMachines() {
 		node := storageNode{Name: machine.Name}
 		for _, path := range machine.StorageDisks() {
-			node.Devices = append(node.Devices, reference{path})
+			node.Devices = append(node.Devices, mapping{"name": path})
 		}
 		nodes = append(nodes, node)
 	}
