@@ -211,11 +211,7 @@ func (c clusterCheck) storage() {
 	case s.Role != StorageConsumer && s.Provider != "":
 		c.Found(storageProviderPath, "remove it, or write role: consumer", "%s is for a consumer, and the role is %s", s.Provider, s.Role)
 	}
-	if s.Role == StorageProvider {
-		c.storageDisks()
-	} else {
-		c.noStorageDisks()
-	}
+	c.storageDisks()
 	c.storageReplicas(machines)
 	c.storageVault()
 	c.radosNamespace()
@@ -238,12 +234,20 @@ func (c clusterCheck) verifiedStorage() {
 // src/ceph-volume/ceph_volume/util/device.py), and Rook skips what it rejects (pkg/daemon/ceph/osd/daemon.go).
 const cephDisk = 5 * GiB
 
-// storageDisks checks that Ceph takes a provider's disks.
+// storageDisks checks that only a provider has disks of the shared storage, and that Ceph takes them.
 func (c clusterCheck) storageDisks() {
+	remedy := "write raw or volume, or storage.role: provider"
+	if c.Storage.Role == StorageConsumer {
+		remedy = "remove the disk, or write raw or volume"
+	}
 	for i, pool := range c.NodePools {
 		for j, disk := range pool.DataDisks {
-			if disk.Use == DiskOSD && disk.Size < cephDisk {
-				c.Found(fmt.Sprintf("nodePools[%d].dataDisks[%d].size", i, j), fmt.Sprintf("write at least %s", cephDisk),
+			switch at := fmt.Sprintf("nodePools[%d].dataDisks[%d]", i, j); {
+			case disk.Use != DiskOSD:
+			case c.Storage.Role != StorageProvider:
+				c.Found(at+".use", remedy, "%s is for the provider of a storage, and storage.role is %s", disk.Use, c.Storage.Role)
+			case disk.Size < cephDisk:
+				c.Found(at+".size", fmt.Sprintf("write at least %s", cephDisk),
 					"%s is too small for Ceph, which would leave the disk out", disk.Size)
 			}
 		}
@@ -259,22 +263,6 @@ func (c *Cluster) adviseStorageMachines(findings *Findings) {
 		findings.Found("storage.role", "remove the taints, set kubernetes.allowSchedulingOnControlPlanes for control planes, or give the "+
 			"tree's CephCluster tolerations in spec.placement.osd", "%s, and no OSD tolerates the taints of %s: Ceph does not use their disks",
 			c.Storage.Role, strings.Join(unused, ", "))
-	}
-}
-
-// noStorageDisks checks that only a provider has disks of the shared storage.
-func (c clusterCheck) noStorageDisks() {
-	remedy := "write raw or volume, or storage.role: provider"
-	if c.Storage.Role == StorageConsumer {
-		remedy = "remove the disk, or write raw or volume"
-	}
-	for i, pool := range c.NodePools {
-		for j, disk := range pool.DataDisks {
-			if disk.Use == DiskOSD {
-				c.Found(fmt.Sprintf("nodePools[%d].dataDisks[%d].use", i, j), remedy,
-					"%s is for the provider of a storage, and storage.role is %s", disk.Use, c.Storage.Role)
-			}
-		}
 	}
 }
 
