@@ -1,20 +1,15 @@
 package config
 
 import (
-	"crypto/ecdsa"
 	"crypto/ed25519"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"time"
 
 	"filippo.io/age"
+	"github.com/siderolabs/crypto/x509"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -27,11 +22,11 @@ type Placeholders map[string]string
 
 // NewPlaceholders returns a placeholder for every secret key of the model.
 func NewPlaceholders() (Placeholders, error) {
-	sealing, certificate, err := sealingPair(time.Hour)
+	sealing, certificate, err := authority(time.Hour, x509.RSA(true))
 	if err != nil {
 		return nil, err
 	}
-	old, oldCertificate, err := sealingPair(2 * time.Hour) // the newest certificate is the one that is offered
+	old, oldCertificate, err := authority(2*time.Hour, x509.RSA(true)) // the newest certificate is the one that is offered
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +38,7 @@ func NewPlaceholders() (Placeholders, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := authority()
+	meshKey, meshCertificate, err := authority(time.Hour, x509.ECDSA(true))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +62,7 @@ func NewPlaceholders() (Placeholders, error) {
 		"onepasswordCredentials":  connectCredentials(text),
 		"onepasswordToken":        connectToken(text),
 		"onepasswordStorageToken": connectToken(text),
-		"meshCA":                  authority,
+		"meshCA":                  meshCertificate + meshKey,
 		"proxmoxApiToken":         ProxmoxPlaceholder,
 		"talosSecretPatches":      "{}",
 	}, nil
@@ -95,45 +90,13 @@ func sshKey() (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// sealingPair returns a key of sealed-secrets and its certificate, of an age.
-func sealingPair(age time.Duration) (key, certificate string, err error) {
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
+// authority returns a CA's key and certificate, which is valid since some time.
+func authority(since time.Duration, kind x509.Option) (key, certificate string, err error) {
+	made, err := x509.NewSelfSignedCertificateAuthority(
+		kind, x509.Bits(2048), x509.NotBefore(time.Now().Add(-since)), x509.NotAfter(time.Now().AddDate(10, 0, 0)),
+	)
 	if err != nil {
-		return "", "", err
+		return "", "", fmt.Errorf("certificate of a placeholder: %w", err)
 	}
-	certificate, err = selfSigned("sealed-secrets", false, age, &private.PublicKey, private)
-	return encoded("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private)), certificate, err
-}
-
-// authority returns a CA of a mesh with its key.
-func authority() (string, error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return "", err
-	}
-	certificate, err := selfSigned("Cilium CA", true, time.Hour, &private.PublicKey, private)
-	return certificate + encoded("PRIVATE KEY", der), err
-}
-
-func selfSigned(name string, isCA bool, age time.Duration, public, private any) (string, error) {
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: isCA, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature, NotBefore: time.Now().Add(-age), NotAfter: time.Now().AddDate(10, 0, 0),
-	}
-	if isCA {
-		template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	if err != nil {
-		return "", fmt.Errorf("certificate of a placeholder: %w", err)
-	}
-	return encoded("CERTIFICATE", der), nil
-}
-
-func encoded(kind string, der []byte) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	return string(made.KeyPEM), string(made.CrtPEM), nil
 }
