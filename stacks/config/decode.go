@@ -66,18 +66,16 @@ func (d *decoder) decode(path string, tree any, into reflect.Value) {
 
 func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 	switch into.Kind() {
-	case reflect.Struct:
-		if o, ok := tree.(*object); ok {
+	case reflect.Struct, reflect.Map:
+		o, ok := tree.(*object)
+		switch {
+		case !ok:
+			d.wrongKind(path, tree, "a mapping", "indent its keys below it")
+		case into.Kind() == reflect.Struct:
 			d.decodeStruct(path, o, into)
-			return
-		}
-		d.wrongKind(path, tree, "a mapping", "indent its keys below it")
-	case reflect.Map:
-		if o, ok := tree.(*object); ok {
+		default:
 			d.decodeMap(path, o, into)
-			return
 		}
-		d.wrongKind(path, tree, "a mapping", "indent its keys below it")
 	case reflect.Slice:
 		if list, ok := tree.([]item); ok {
 			d.decodeSlice(path, list, into)
@@ -91,9 +89,11 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 	case reflect.Int:
 		d.decodeInt(path, tree, into)
 	case reflect.Bool:
-		if given, ok := d.boolean(path, tree); ok {
+		if given, ok := tree.(bool); ok {
 			into.SetBool(given)
+			return
 		}
+		d.wrongKind(path, tree, "true or false", "write one of the two, without quotes")
 	default:
 		panic(fmt.Sprintf("config: the model has a %s at %s, which nothing decodes", into.Type(), path))
 	}
@@ -328,14 +328,6 @@ func (d *decoder) decodeLines(path string, tree any, into reflect.Value) {
 	default:
 		into.SetString(text)
 	}
-}
-
-func (d *decoder) boolean(path string, tree any) (value, ok bool) {
-	given, ok := tree.(bool)
-	if !ok {
-		d.wrongKind(path, tree, "true or false", "write one of the two, without quotes")
-	}
-	return given, ok
 }
 
 // holdsOperation reports whether a tree is an operation of a JSON patch.
