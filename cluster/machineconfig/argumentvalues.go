@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"crypto/tls"
+	"fmt"
 	"math"
 	"net/url"
 	"regexp"
@@ -298,12 +299,8 @@ func isOfField(kind string, value any) bool {
 // plainOf returns a number as text.
 func plainOf(value any) string {
 	switch value := value.(type) {
-	case int:
-		return strconv.Itoa(value)
-	case int64:
-		return strconv.FormatInt(value, 10)
-	case uint64:
-		return strconv.FormatUint(value, 10)
+	case int, int64, uint64:
+		return fmt.Sprint(value)
 	case float64:
 		return strconv.FormatFloat(value, 'f', -1, 64)
 	}
