@@ -154,21 +154,12 @@ func withoutDefaults(o Operation) any {
 const inputCompat = "compat"
 
 func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case nil:
-		return true
-	case bool:
-		return !value
-	case string:
-		return value == ""
-	case float64:
-		return value == 0
-	case []any:
-		return len(value) == 0
-	case map[string]any:
-		return len(value) == 0
+	of := reflect.ValueOf(value)
+	switch of.Kind() {
+	case reflect.Slice, reflect.Map:
+		return of.Len() == 0
 	}
-	return false
+	return !of.IsValid() || of.IsZero()
 }
 
 func tree(inputs map[string]any) any {
