@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // errOrphaned is why a probe of the program stops that nobody waits for any more.
@@ -38,16 +39,8 @@ func whileStarted(ctx context.Context) context.Context {
 		return ctx
 	}
 	go func() {
-		look := time.NewTicker(500 * time.Millisecond)
-		defer look.Stop()
-		for started() {
-			select {
-			case <-ctx.Done():
-				return
-			case <-look.C:
-			}
-		}
-		cancel(errOrphaned)
+		_ = wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(context.Context) (bool, error) { return !started(), nil })
+		cancel(errOrphaned) // of a context that has ended it changes nothing
 	}()
 	return ctx
 }
