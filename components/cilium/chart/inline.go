@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Blank returns the chart's values with a placeholder for each certificate and key. The chart is rendered with them. So the
@@ -65,26 +67,16 @@ func mark(object map[string]any) error {
 	if metadata == nil {
 		return fmt.Errorf("%s without metadata: is no Kubernetes object; report it to the chart's authors", kind)
 	}
-	annotations := entry(metadata, "annotations")
-	if annotations[annotationHook] != nil {
+	if annotations, _ := metadata["annotations"].(map[string]any); annotations[annotationHook] != nil {
 		return fmt.Errorf("%s %v: is a hook, which Talos does not run; turn off the option that renders it", kind, metadata["name"])
 	}
-	annotations[annotationReleaseName], annotations[annotationReleaseNamespace] = ReleaseName, ReleaseNamespace
-	entry(metadata, "labels")[labelManagedBy] = managedByHelm
+	cluster.SetValue(metadata, ReleaseName, "annotations", annotationReleaseName)
+	cluster.SetValue(metadata, ReleaseNamespace, "annotations", annotationReleaseNamespace)
+	cluster.SetValue(metadata, managedByHelm, "labels", labelManagedBy)
 	if clusterScoped[kind] {
 		delete(metadata, "namespace")
 	}
 	return nil
-}
-
-// entry returns the map of that name in metadata, and adds it if it is missing.
-func entry(metadata map[string]any, name string) map[string]any {
-	below, ok := metadata[name].(map[string]any)
-	if !ok {
-		below = map[string]any{}
-		metadata[name] = below
-	}
-	return below
 }
 
 // BlankManifests are Cilium's objects with placeholders for certificates and keys.
