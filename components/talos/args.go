@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
-	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -79,5 +80,5 @@ func (a *TalosClusterArgs) validate() error {
 
 // addresses returns the IPv4 addresses of machines, in their order.
 func addresses(machines []cluster.Machine) pulumi.StringArray {
-	return pulumi.ToStringArray(component.Texts(turn.Addresses(turn.NodesOf(machines))))
+	return pulumi.ToStringArray(xslices.Map(turn.Addresses(turn.NodesOf(machines)), netip.Addr.String))
 }

@@ -143,15 +143,6 @@ func Base64(text pulumi.StringInput) pulumi.StringOutput {
 	}).(pulumi.StringOutput)
 }
 
-// Texts returns values as texts, in their order.
-func Texts[T fmt.Stringer](values []T) []string {
-	texts := make([]string, len(values))
-	for i, value := range values {
-		texts[i] = value.String()
-	}
-	return texts
-}
-
 // Plain returns the value inside secrets and outputs.
 func Plain(value resource.PropertyValue) resource.PropertyValue {
 	for {

@@ -10,9 +10,9 @@ import (
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 )
@@ -144,7 +144,7 @@ func initialization(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineI
 	return vm.VirtualMachineInitializationArgs{
 		DatastoreId: pulumi.String(node.Datastore),
 		Interface:   pulumi.String("ide2"),
-		Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(component.Texts(c.Network.Resolvers()))},
+		Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(xslices.Map(c.Network.Resolvers(), netip.Addr.String))},
 		IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{ipConfig(c, node)},
 	}
 }
