@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -25,12 +24,6 @@ type ArgoCD struct {
 // Argo CD, and its util/db/repository_secrets.go.
 var argoCDKeys = map[string]string{
 	"gitPassword": "password", "gitIdentity": "sshPrivateKey", "githubAppPrivateKey": "githubAppPrivateKey",
-}
-
-func (a *ArgoCD) incomplete() bool {
-	needed := (cluster.Secrets{}).OfSource(a.GitOps.Access())
-	given := slices.EqualFunc(needed, a.Access, func(a, b cluster.SourceSecret) bool { return a.Key == b.Key && b.Secret.IsSet() })
-	return !given || a.GitOps.URL == ""
 }
 
 // provideArgoCD creates the Secret that declares the repository to Argo CD, or all repositories whose URLs have a common beginning.

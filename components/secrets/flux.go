@@ -1,7 +1,6 @@
 package secrets
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -33,12 +32,6 @@ type Flux struct {
 	Age    cluster.Secret         // keys of age in the form of age-keygen's file; optional
 
 	Before pulumi.ResourceOption // option of the Secrets, as of NewNamespace; optional
-}
-
-func (f *Flux) incomplete() bool {
-	needed := (cluster.Secrets{}).OfSource(f.GitOps.Access())
-	given := slices.EqualFunc(needed, f.Access, func(a, b cluster.SourceSecret) bool { return a.Key == b.Key && b.Secret.IsSet() })
-	return !given || f.GitOps.Source().URL == ""
 }
 
 // provideFlux creates the Secrets that Flux's source, the pods of its controllers and its decryption refer to.

@@ -152,10 +152,10 @@ func (a *SecretsFoundationArgs) validate() error {
 	if a.Namespace == nil {
 		problems = append(problems, errors.New("namespace: is missing; pass NewNamespace's"))
 	}
-	if a.Flux != nil && a.Flux.incomplete() {
+	if a.Flux != nil && incomplete(a.Flux.GitOps, a.Flux.Access) {
 		problems = append(problems, errors.New("flux: is incomplete; pass the cluster's section gitops and the secrets of its access"))
 	}
-	if a.ArgoCD != nil && a.ArgoCD.incomplete() {
+	if a.ArgoCD != nil && incomplete(a.ArgoCD.GitOps, a.ArgoCD.Access) {
 		problems = append(problems, errors.New("argoCD: is incomplete; pass the cluster's section gitops and the secrets of its access"))
 	}
 	for _, provider := range a.Providers {
@@ -168,6 +168,13 @@ func (a *SecretsFoundationArgs) validate() error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// incomplete reports whether the source of an engine, or a secret that the access to it needs, is missing.
+func incomplete(git cluster.GitOps, access []cluster.SourceSecret) bool {
+	needed := (cluster.Secrets{}).OfSource(git.Access())
+	given := slices.EqualFunc(needed, access, func(a, b cluster.SourceSecret) bool { return a.Key == b.Key && b.Secret.IsSet() })
+	return !given || git.Source().URL == ""
 }
 
 func plain(text string) pulumi.StringInput {
