@@ -310,7 +310,8 @@ func (c *Cluster) checkOwners(findings *Findings) {
 	}
 }
 
-// adviseEngine warns of an engine that owns itself and is switched off: Pulumi leaves it installed, and the other engine refuses the cluster.
+// adviseEngine warns of an engine that owns itself and is switched off: Pulumi leaves it installed, and the other engine refuses the
+// cluster.
 func (g GitOps) adviseEngine(findings *Findings) {
 	if !g.Enabled {
 		findings.refuse("write pulumi, run `up`, and then write gitops.enabled: false", "lets the engine own itself, which "+

@@ -356,8 +356,9 @@ func (c comparison) storage() {
 }
 
 // vaultsApart checks that a consumer with a RADOS namespace shares its vault neither with its provider nor with another consumer of it: a
-// vault has one item of a provider, with one set of keys, and whoever reads a vault reads all of it. The provider writes both with the token
-// for its own vault: the store in kubernetes/infrastructure/storage/provider/apart names the Secret, which is there with storage.vault only.
+// vault has one item of a provider, with one set of keys, and whoever reads a vault reads all of it. The provider writes both with the
+// token for its own vault: the store in kubernetes/infrastructure/storage/provider/apart names the Secret, which is there only with
+// storage.vault.
 func (c comparison) vaultsApart(connected bool) {
 	const path = "storage.vault"
 	own, other := c.own.Storage, c.other.Storage

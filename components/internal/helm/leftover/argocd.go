@@ -78,8 +78,9 @@ func (a argoCD) read(ctx context.Context, api *kubeapi.Client) (applied, error) 
 	return applied{name, record.Data["checksum"], refreshing, app.Status.OperationState.Phase}, nil
 }
 
-// Tried returns once a sync with the values in the Secret has ended. Several repo-servers see the Secret at different times, and any of them
-// renders after a request, also after that for another release. So nothing is asked before all see it: the values would go back and forth.
+// Tried returns once a sync with the values in the Secret has ended. Several repo-servers see the Secret at different times, and any of
+// them renders after a request, also after that for another release. So nothing is asked before all see it: the values would go back and
+// forth.
 func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
 	if err != nil {
