@@ -16,8 +16,8 @@ type KernelParameters struct {
 // parameters only once a pod has loaded a module.
 var kernelParameters = check{
 	Name: "the kernel of every machine has taken its parameters",
-	Looks: "what Talos has set of `talos.sysctls`, and of `machine.sysctls` and `machine.sysfs` of patches; a parameter that the kernel does " +
-		"not have, or whose value it refuses, is listed, and the gate opens all the same",
+	Looks: "what Talos has set of `talos.sysctls`, and of `machine.sysctls` and `machine.sysfs` of patches; a parameter that the kernel " +
+		"does not have, or whose value it refuses, is listed, and the gate opens all the same",
 	ByHand: "talosctl -n ADDRESS get kernelparams; talosctl -n ADDRESS logs controller-runtime",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		return eachTalos(spec.Nodes, seen, func(node Machine, talos TalosNode) health.Result {
