@@ -68,13 +68,16 @@ func TestAgent_ReportsItsStateAndTheAddressesInUse(t *testing.T) {
 	ask(t, a, &s, "cilium-dbg status -o json")
 	require.Equal(t, "Ok", s.Cilium.State)
 	require.True(t, strings.HasPrefix(s.Cilium.Msg, "1.18.7 "), s.Cilium.Msg)
-	require.Equal(t, "IPv4: 3/254 allocated from 10.244.0.0/24, IPv6: 2/9223372036854775806 allocated from fd00:10:244:10::/64", s.IPAM.Status)
+	require.Equal(t, "IPv4: 3/254 allocated from 10.244.0.0/24, IPv6: 2/18446744073709551614 allocated from fd00:10:244:10::/64", s.IPAM.Status)
 
 	require.Equal(t, "OK\n", say(t, a, "cilium status --brief"))
 	require.Eventually(t, func() bool {
 		return strings.Contains(say(t, a, "cilium-dbg status"), "2/2 reachable")
 	}, time.Minute, time.Millisecond)
 	require.Regexp(t, `IPAM: +IPv4: 3/254`, say(t, a, "cilium-dbg status"))
+
+	ask(t, agentOn(t, cluster(), "cp-1"), &s, "cilium-dbg status -o json")
+	require.Equal(t, "IPv4: 2/254 allocated from 10.244.0.0/24, ", s.IPAM.Status, "as the real one without IPv6")
 }
 
 func TestAgent_MakesItsCiliumNodeWithBothFamiliesAndFollowsTheRange(t *testing.T) {

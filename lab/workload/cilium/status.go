@@ -3,6 +3,7 @@ package cilium
 import (
 	"fmt"
 	"io"
+	"math/big"
 	"net/netip"
 	"strings"
 	"text/tabwriter"
@@ -39,7 +40,7 @@ func (a *agent) usedAddresses(n *corev1.Node) string {
 	if a.Cluster.PodAddresses != nil {
 		pods = a.Cluster.PodAddresses(a.Node)
 	}
-	var parts []string
+	var four, six string
 	for _, r := range PodCIDRs(n, a.Cluster.Faults) {
 		p, err := netip.ParsePrefix(r)
 		if err != nil {
@@ -51,13 +52,15 @@ func (a *agent) usedAddresses(n *corev1.Node) string {
 				used++
 			}
 		}
+		all := new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-p.Bits()))
+		text := fmt.Sprintf("%d/%d allocated from %s", used, all.Sub(all, big.NewInt(2)), p)
 		if p.Addr().Is4() {
-			parts = append(parts, fmt.Sprintf("IPv4: %d/%d allocated from %s", used, 1<<(32-p.Bits())-2, p))
+			four = "IPv4: " + text
 		} else {
-			parts = append(parts, fmt.Sprintf("IPv6: %d/%d allocated from %s", used, uint64(1)<<min(63, 128-p.Bits())-2, p))
+			six = "IPv6: " + text
 		}
 	}
-	return strings.Join(parts, ", ")
+	return four + ", " + six // with the comma if a family is off, too
 }
 
 // statusText prints the report as `cilium-dbg status` does.
