@@ -208,7 +208,7 @@ func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine, first bool)
 
 // askVersion asks until the declared version runs.
 func (n *talosNodes) askVersion(ctx context.Context, node gate.Machine) {
-	keepAsking(ctx, func() gate.Version { return n.talos.version(ctx, node) },
+	keepAsking(ctx, unhealthyEvery, func() gate.Version { return n.talos.version(ctx, node) },
 		func(version gate.Version) bool { return temporary(version.Err) },
 		func(version gate.Version) bool {
 			n.update(node, func(seen *gate.TalosNode) { seen.Version = &version })
@@ -216,9 +216,11 @@ func (n *talosNodes) askVersion(ctx context.Context, node gate.Machine) {
 		})
 }
 
-// askParameters asks until the kernel has taken all parameters.
+// askParameters asks until the kernel has taken all parameters. With many nodes it asks less often: a misspelt parameter is never taken, on
+// any of them.
 func (n *talosNodes) askParameters(ctx context.Context, node gate.Machine) {
-	keepAsking(ctx, func() gate.KernelParameters { return n.talos.unsetParameters(ctx, node) },
+	every := max(unhealthyEvery, time.Duration(len(n.spec.Nodes))*servicesShare)
+	keepAsking(ctx, every, func() gate.KernelParameters { return n.talos.unsetParameters(ctx, node) },
 		func(parameters gate.KernelParameters) bool { return temporary(parameters.Err) },
 		func(parameters gate.KernelParameters) bool {
 			n.update(node, func(seen *gate.TalosNode) { seen.Parameters = &parameters })
@@ -228,7 +230,7 @@ func (n *talosNodes) askParameters(ctx context.Context, node gate.Machine) {
 
 // askRanges asks until there is an answer. The answer does not change while the node runs.
 func (n *talosNodes) askRanges(ctx context.Context, node gate.Machine) {
-	keepAsking(ctx, func() gate.ControllerRanges { return n.talos.controllerRanges(ctx, node) },
+	keepAsking(ctx, time.Second, func() gate.ControllerRanges { return n.talos.controllerRanges(ctx, node) },
 		func(ranges gate.ControllerRanges) bool { return temporary(ranges.Err) },
 		func(ranges gate.ControllerRanges) bool {
 			n.update(node, func(seen *gate.TalosNode) { seen.Ranges = &ranges })
@@ -236,14 +238,14 @@ func (n *talosNodes) askRanges(ctx context.Context, node gate.Machine) {
 		})
 }
 
-// keepAsking asks until take says that an answer is final.
-func keepAsking[T any](ctx context.Context, ask func() T, failed, take func(T) bool) {
+// keepAsking asks until take says that an answer is final. The first answer is asked for once more if it has failed.
+func keepAsking[T any](ctx context.Context, every time.Duration, ask func() T, failed, take func(T) bool) {
 	for first := true; ctx.Err() == nil; first = false {
 		answer := asked(ctx, first, ask, failed)
 		if ctx.Err() != nil || take(answer) {
 			return
 		}
-		pause(ctx, time.Second)
+		pause(ctx, every)
 	}
 }
 
