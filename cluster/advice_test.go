@@ -45,7 +45,7 @@ func TestAdvice_WarnsOfTheRepositoryOfTheExamples(t *testing.T) {
 }
 
 func TestAdvice_WarnsOfAnEngineThatOwnsItselfAndIsSwitchedOff(t *testing.T) {
-	const says = "gitops.argocd.owner: lets the engine own itself, which gitops.enabled: false does not uninstall then"
+	const says = "gitops.argocd.owner: lets the engine own itself, so that gitops.enabled: false does not uninstall it"
 	infra := clusters.Infra(t)
 	infra.GitOps.ArgoCD.Owner, infra.GitOps.Enabled = cluster.OwnerArgoCD, false
 	assert.ErrorContains(t, infra.Advice(time.Now()), says)

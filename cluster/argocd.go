@@ -314,8 +314,8 @@ func (c *Cluster) checkOwners(findings *Findings) {
 // cluster.
 func (g GitOps) adviseEngine(findings *Findings) {
 	if !g.Enabled {
-		findings.refuse("write pulumi, run `up`, and then write gitops.enabled: false", "lets the engine own itself, which "+
-			"gitops.enabled: false does not uninstall then", oneKey{"gitops.argocd.owner", g.ArgoCD.Owner.IsEngine()},
+		findings.refuse("write pulumi, run `up`, and then write gitops.enabled: false", "lets the engine own itself, so that "+
+			"gitops.enabled: false does not uninstall it", oneKey{"gitops.argocd.owner", g.ArgoCD.Owner.IsEngine()},
 			oneKey{"gitops.operator.owner", g.Operator.Owner.IsEngine()})
 	}
 }

@@ -368,9 +368,10 @@ func (c comparison) vaultsApart(connected bool) {
 		c.Found(path, "give each consumer with storage.radosNamespace a vault of its own",
 			"%s is also that of %s, and has the keys of one consumer, or of all", own.Vault, c.other.Stack)
 	case connected && own.Vault != "" && other.Vault == "" && own.Role == StorageConsumer:
-		c.Found(path, "write another one there, or remove this one", "%s is to be filled by %s, which has no vault", own.Vault, c.other.Stack)
+		c.Found(path, "write another vault there, or remove this one", "%s is to be filled by %s, which has no vault", own.Vault, c.other.Stack)
 	case connected && own.Vault == "" && other.Vault != "" && own.Role == StorageProvider:
-		c.Found(path, "write another one, or remove that one", "none, and %s is to fill %s of %s", c.own.Stack, other.Vault, c.other.Stack)
+		c.Found(path, fmt.Sprintf("write another vault, or remove that of %s", c.other.Stack),
+			"is missing, and this cluster is to fill %s, the vault of %s", other.Vault, c.other.Stack)
 	}
 }
 
