@@ -90,10 +90,10 @@ func sshKey() (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// authority returns a CA's key and certificate, which is valid since some time.
-func authority(since time.Duration, kind x509.Option) (key, certificate string, err error) {
+// authority returns the key and the certificate of a CA, whose validity began some time ago.
+func authority(age time.Duration, kind x509.Option) (key, certificate string, err error) {
 	made, err := x509.NewSelfSignedCertificateAuthority(
-		kind, x509.Bits(2048), x509.NotBefore(time.Now().Add(-since)), x509.NotAfter(time.Now().AddDate(10, 0, 0)),
+		kind, x509.Bits(2048), x509.NotBefore(time.Now().Add(-age)), x509.NotAfter(time.Now().AddDate(10, 0, 0)),
 	)
 	if err != nil {
 		return "", "", fmt.Errorf("certificate of a placeholder: %w", err)

@@ -79,8 +79,8 @@ func (a argoCD) read(ctx context.Context, api *kubeapi.Client) (applied, error) 
 }
 
 // Tried returns once a sync with the values in the Secret has ended. Several repo-servers see the Secret at different times, and any of
-// them renders after a request, also after that for another release. So nothing is asked before all see it: the values would go back and
-// forth.
+// them renders after a request, also after that for another release. So nothing is asked before all see it; otherwise the values would go
+// back and forth.
 func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
 	if err != nil {
