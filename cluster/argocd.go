@@ -160,11 +160,13 @@ func (c *Cluster) argoCDValues() mapping {
 		}
 	}
 	if a.HighAvailability {
-		// On three nodes, no pod of Redis's proxy would get a place beside the three old ones, of which none might go: no change of it would end
-		// (https://github.com/argoproj/argo-cd/issues/16627).
-		values["redis-ha"] = mapping{"enabled": true, "haproxy": mapping{"deploymentStrategy": mapping{
-			"rollingUpdate": mapping{"maxSurge": 0, "maxUnavailable": 1},
-		}}}
+		redis := mapping{"enabled": true}
+		// On three nodes, a new pod of Redis's proxy gets no place beside the three old ones, of which none may go before it is ready: with the
+		// chart's own strategy, no rollout ends (https://github.com/argoproj/argo-cd/issues/16627).
+		if ValueAt(given, "redis-ha.haproxy.deploymentStrategy") == nil {
+			redis["haproxy"] = mapping{"deploymentStrategy": mapping{"rollingUpdate": mapping{"maxSurge": 0, "maxUnavailable": 1}}}
+		}
+		values["redis-ha"] = redis
 		for _, part := range []string{"server", "applicationSet"} {
 			values[part] = mapping{"replicas": 2}
 		}

@@ -356,6 +356,13 @@ func TestArgoCD_RunsTwiceWhatServesRequestsWithHighAvailability(t *testing.T) {
 	for _, part := range []string{"server", "applicationSet", "repoServer"} {
 		assert.EqualValues(t, 2, ValueAt(values, part+".replicas"), part)
 	}
+
+	own := valuesOf(t, argoCD(func(c *Cluster) {
+		c.GitOps.ArgoCD.HighAvailability = true
+		c.GitOps.ArgoCD.Values = ChartValues(`{"redis-ha":{"haproxy":{"deploymentStrategy":{"type":"Recreate"}}}}`)
+	}))
+	assert.Equal(t, map[string]any{"type": "Recreate"}, ValueAt(own, "redis-ha.haproxy.deploymentStrategy"), "a strategy of one's own stays")
+	assert.Equal(t, true, ValueAt(own, "redis-ha.enabled"))
 }
 
 func TestArgoCD_GivesItsPluginTheVariablesOfTheRepoServer(t *testing.T) {
