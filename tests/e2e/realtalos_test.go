@@ -241,10 +241,11 @@ var realChanges = []realChange{
 		}})
 		l.staysUp()
 		require.Equal(l.t, "262144", strings.TrimSpace(l.onNode(realNode, "read", "/proc/sys/vm/max_map_count")))
-		taken := l.onNode(realNode, "get", "kernelparamstatuses", "--output=jsonpath={.metadata.id}")
-		require.Contains(l.t, taken, "proc.sys.vm.max_map_count\n")
+		taken := l.onNode(realNode, "get", "kernelparamstatuses", "--output=yaml")
+		require.Regexp(l.t, `id: proc\.sys\.vm\.max_map_count\n(?s:.*?)\n\s+current: "?262144`, taken)
 		require.NotContains(l.t, taken, "proc.sys.vm.max_map_counts", "a parameter that the kernel does not have")
-		require.NotContains(l.t, taken, "proc.sys.kernel.pid_max", "a value that it refuses")
+		require.Contains(l.t, taken, "proc.sys.kernel.pid_max\n", "Talos has a default of it, which it sets instead")
+		require.NotContains(l.t, taken, "many", "a value that the kernel refuses")
 	}},
 	{"a feature gate that does not exist, which is refused", func(l *lab) {
 		l.patchReally(map[string]any{"cluster": map[string]any{"apiServer": map[string]any{
