@@ -122,13 +122,13 @@ func TestGate_OpensAndNamesTheKernelParametersThatAreNotSet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
-		n.Parameters = map[string]bool{"vm.nr_hugepages": true, "net.core.somaxcon": false}
+		n.Parameters = map[string]string{"vm.nr_hugepages": "1", "net.core.somaxcon": "", "kernel.pid_max": "262144"} // Talos's default
 	})
 	code, report, progress := r.look(t)
 	require.Equal(t, exitOpen, code, progress)
 	text, err := json.Marshal(report)
 	require.NoError(t, err)
-	assert.Contains(t, string(text), "the kernel has not taken net.core.somaxcon\"")
+	assert.Contains(t, string(text), "the kernel has not taken kernel.pid_max, net.core.somaxcon\"")
 }
 
 func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {

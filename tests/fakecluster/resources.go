@@ -69,12 +69,15 @@ func (r *resources) Get(ctx context.Context, request *v1alpha1.GetRequest) (*v1a
 func (r *resources) List(request *v1alpha1.ListRequest, stream grpc.ServerStreamingServer[v1alpha1.ListResponse]) error {
 	var all []resource.Resource
 	err := r.talos.answer(stream.Context(), func(node *TalosNode) {
-		for name, taken := range node.Parameters {
-			switch {
-			case request.GetType() == runtime.KernelParamSpecType:
-				all = append(all, runtime.NewKernelParamSpec(runtime.NamespaceName, kernel.Sysctl+"."+name))
-			case taken:
-				all = append(all, runtime.NewKernelParamStatus(runtime.NamespaceName, kernel.Sysctl+"."+name))
+		for name, set := range node.Parameters {
+			if request.GetType() == runtime.KernelParamSpecType {
+				spec := runtime.NewKernelParamSpec(runtime.NamespaceName, kernel.Sysctl+"."+name)
+				spec.TypedSpec().Value = "1"
+				all = append(all, spec)
+			} else if set != "" {
+				status := runtime.NewKernelParamStatus(runtime.NamespaceName, kernel.Sysctl+"."+name)
+				status.TypedSpec().Current = set
+				all = append(all, status)
 			}
 		}
 	})

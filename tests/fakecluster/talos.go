@@ -37,7 +37,7 @@ type TalosNode struct {
 
 	PodCIDRs, ServiceCIDRs []string // of its controller manager; none: the resource is not served
 
-	Parameters map[string]bool // kernel parameters of its configuration, and whether the kernel has taken them
+	Parameters map[string]string // kernel parameters, all 1 in its configuration, with the values that Talos has set; "": none
 
 	changed chan struct{} // closed and replaced when something changes
 }

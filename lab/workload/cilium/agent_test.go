@@ -68,7 +68,8 @@ func TestAgent_ReportsItsStateAndTheAddressesInUse(t *testing.T) {
 	ask(t, a, &s, "cilium-dbg status -o json")
 	require.Equal(t, "Ok", s.Cilium.State)
 	require.True(t, strings.HasPrefix(s.Cilium.Msg, "1.18.7 "), s.Cilium.Msg)
-	require.Equal(t, "IPv4: 3/254 allocated from 10.244.0.0/24, IPv6: 2/18446744073709551614 allocated from fd00:10:244:10::/64", s.IPAM.Status)
+	require.Equal(t, "IPv4: 3/254 allocated from 10.244.0.0/24, "+
+		"IPv6: 2/18446744073709551614 allocated from fd00:10:244:10::/64", s.IPAM.Status)
 
 	require.Equal(t, "OK\n", say(t, a, "cilium status --brief"))
 	require.Eventually(t, func() bool {
