@@ -32,7 +32,7 @@ func (c *CiliumCore) ExpectedMesh(noPool bool) mesh.Spec {
 	spec := mesh.Spec{
 		Name: v.Identity.Name, ID: v.Identity.ID, Address: v.Network.LoadBalancers.Mesh, CA: v.MeshAuthority().Certificate,
 		Namespace: chart.ReleaseNamespace, Domain: cluster.MeshDomain, Port: cluster.MeshPort, NoPool: noPool,
-		Inline: v.Cilium.Inline() && len(c.leaves) == 0, // in mode inline, only an engine gets something to wait for
+		Inline: v.Cilium.Inline() && len(c.leaves) == 0, // only an engine that has it leaves something to wait for
 	}
 	for _, machine := range v.Serving(v.Machines()) {
 		spec.Nodes = append(spec.Nodes, machine.Name)

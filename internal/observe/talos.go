@@ -162,8 +162,8 @@ func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.Co
 	return gate.ControllerRanges{PodCIDRs: pods, ServiceCIDRs: services}
 }
 
-// unsetParameters asks a node for the kernel parameters of its machine configuration that Talos has not set, by their names. Talos shows each
-// that it has set, with the value: its own default, if it has one and the kernel refuses the declared one.
+// unsetParameters asks a node for the kernel parameters of its machine configuration that Talos has not set, by their names. Talos shows
+// each that it has set, with the value: its own default, if it has one and the kernel refuses the declared one.
 func (t *Talos) unsetParameters(ctx context.Context, node gate.Machine) gate.KernelParameters {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
