@@ -26,6 +26,7 @@ var (
 	Deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	ReplicaSets  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 	StatefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	ServiceCIDRs = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs"}
 )
 
 // Workloads are the resources of the kinds that run pods, by kind.

@@ -15,9 +15,8 @@ import (
 )
 
 var (
-	serviceCIDRsKind = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs"}
-	cronJobsKind     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
-	ciliumNodesKind  = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
+	cronJobsKind    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
+	ciliumNodesKind = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
 )
 
 // Gate reads what the checks of package gate judge. It lists and watches objects, uses read-only calls of Talos, and runs two commands in
@@ -46,7 +45,7 @@ func (g *Gate) Watch(ctx context.Context) {
 	})
 	keep(w, kind{GroupVersionResource: kubeapi.Nodes}, kubeNode, func(c *gate.Cluster) *health.Seen[gate.Node] { return &c.Nodes })
 	if g.spec.Network != nil {
-		keep(w, kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR),
+		keep(w, kind{GroupVersionResource: kubeapi.ServiceCIDRs}, plain(serviceCIDR),
 			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Services })
 	}
 	if g.spec.Versions != nil {

@@ -348,6 +348,11 @@ var refusals = []row{
 		says: `network\.podCIDR: Node infra-\S+ has the range 10\.244\.\d+\.0/24, which it keeps; declare the former one`,
 	},
 	{
+		cell: "`network.serviceCIDR`, `network.ipv6`", does: "new cluster: the ranges of nodes and Services that exist never change. Refused",
+		edit: func(s settings) { s.set("network", map[string]any{"serviceCIDR": "10.247.0.0/16"}) },
+		says: `network\.serviceCIDR: ServiceCIDR kubernetes has the range 10\.245\.0\.0/16, which it keeps; declare the former one`,
+	},
+	{
 		cell: "`network.nodeCIDR`, `network.vip`", does: "new cluster",
 		edit: func(s settings) { s.renumber("10.25.11.", "10.26.11.") },
 		says: `nodePools\[\]\.nodes\[\]\.address: infra-cp-1 has 10\.25\.11\.11, and 10\.26\.11\.11 is declared`,
