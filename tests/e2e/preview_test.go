@@ -114,7 +114,10 @@ type previews struct {
 }
 
 // existing is a part of the JSON file.
-type existing struct{ Op, Type, Name string }
+type existing struct {
+	Op, Type, Name string
+	Lines          []string
+}
 
 // shown is what `make preview` has written, as far as the test reads it.
 type shown struct {

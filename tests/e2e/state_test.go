@@ -8,26 +8,29 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/tests/graph"
 )
 
-// TestPreview_OfTheStateOfAReleaseShowsOnlyRunsOfTheProbe runs `make preview` with the stack files and the states of each kept release. The
+// TestPreview_OfTheStateOfAReleaseShowsOnlyWhatIsMeant runs `make preview` with the stack files and the states of each kept release. The
 // real engine and the real plugins compare them with what the program of this checkout registers; nothing else of the lab is asked.
-func TestPreview_OfTheStateOfAReleaseShowsOnlyRunsOfTheProbe(t *testing.T) {
+func TestPreview_OfTheStateOfAReleaseShowsOnlyWhatIsMeant(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join("..", "graph", "states", "*"))
 	require.NoError(t, err)
 	require.NotEmpty(t, folders)
 	l := startLab(t, "preview-state")
 	for _, folder := range folders {
-		t.Run(filepath.Base(folder), func(t *testing.T) { onlyRunsOfTheProbe(t, l, folder) })
+		t.Run(filepath.Base(folder), func(t *testing.T) { onlyWhatIsMeant(t, l, folder) })
 	}
 }
 
-func onlyRunsOfTheProbe(t *testing.T, l *lab, folder string) {
+func onlyWhatIsMeant(t *testing.T, l *lab, folder string) {
 	clone, states := cloneOf(t), t.TempDir()
 	packed, err := filepath.Glob(filepath.Join(folder, "*.json.gz"))
 	require.NoError(t, err)
@@ -58,13 +61,27 @@ func onlyRunsOfTheProbe(t *testing.T, l *lab, folder string) {
 	require.Len(t, report.Stacks, len(packed))
 	for _, stack := range report.Stacks {
 		require.NotNil(t, stack.Existing, stack.Name)
-		assert.Greater(t, stack.Existing.Same, 40, stack.Name)
+		assert.Greater(t, stack.Existing.Same, 30, stack.Name)
 		for _, one := range append(stack.Existing.Operations, stack.Existing.OfBase...) {
-			assert.Equal(t, "command:local:Command", one.Type, "%s: %s %s", stack.Name, one.Op, one.Name)
-			assert.NotContains(t, []string{"create", "delete"}, one.Op, "%s: %s", stack.Name, one.Name)
+			assert.True(t, meant(one), "%s: %s %s %s: %v", stack.Name, one.Op, one.Type, one.Name, one.Lines)
 		}
 		t.Logf("%s: %d resources stay, %d runs of the probe", stack.Name, stack.Existing.Same, len(stack.Existing.OfBase))
 	}
+}
+
+// meant reports whether the program makes a change of a kept state on purpose. Only runs of the probe are replaced.
+func meant(one existing) bool {
+	key := one.Type + " " + one.Name
+	switch one.Op {
+	case "create":
+		return slices.Contains(graph.Created, key)
+	case "update":
+		return slices.ContainsFunc(slices.Concat(graph.Intended, graph.OfPlugins), func(change string) bool {
+			return strings.HasPrefix(change, key+": ") ||
+				slices.ContainsFunc(one.Lines, func(line string) bool { return strings.Contains(line, change) })
+		}) || one.Type == "command:local:Command"
+	}
+	return one.Type == "command:local:Command" && one.Op != "delete"
 }
 
 func unpack(t *testing.T, from, to string) {

@@ -152,7 +152,7 @@ func compareWithState(t *testing.T, rec *mocks.Recorder, before map[string]kept)
 		key := reg.Type + " " + reg.Name
 		was, exists := before[key]
 		if !exists {
-			assert.Contains(t, created, key, "is created")
+			assert.Contains(t, Created, key, "is created")
 			continue
 		}
 		found[key] = true
@@ -168,7 +168,7 @@ func compareWithState(t *testing.T, rec *mocks.Recorder, before map[string]kept)
 		}
 		for _, difference := range differences(inputsOf(reg, was), was) {
 			text := key + ": " + difference
-			if !slices.ContainsFunc(slices.Concat(ofSecrets, ofPlugins, intended), func(part string) bool { return strings.Contains(text, part) }) {
+			if !slices.ContainsFunc(slices.Concat(ofSecrets, OfPlugins, Intended), func(part string) bool { return strings.Contains(text, part) }) {
 				t.Error(text)
 			}
 		}
@@ -265,38 +265,9 @@ var ofSecrets = []string{
 	"reconcile.fluxcd.io/requestedAt: ", // a fingerprint of the access to Git
 }
 
-// intended are changes of what exists that a release makes on purpose, in place.
-var intended = []string{
-	"kubernetes:core/v1:ConfigMap gitops-settings: data.STORAGE_MONITORS: was 1, is 3",
-	"kubernetes:external-secrets.io/v1:ClusterSecretStore secrets-onepassword-store: spec.conditions: was <nil>, is ",
-	"kubernetes:helm.sh/v3:Release gitops-operator: values.web: was <nil>, is map[enabled:false]",
-	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
-	"kubernetes:core/v1:Secret cilium-mesh-local: metadata.annotations.helm.sh/resource-policy: was <nil>, is keep",
-	"kubernetes:helm.sh/v3:Release cilium-release: values.clustermesh.apiserver.tls.",
-	"metadata.annotations.pulumi.com/patchForce: was <nil>, is true",        // written by whoever comes after a killed run
-	"metadata.annotations: was <nil>, is map[pulumi.com/patchForce:true]",   // the same, as the only one
-	"command:local:Command talos-retire: environment.SLIPWAY_RECORD: was {", // a run of the probe; the record has the ids of VMs now
-}
-
 // retained are resources, or types, that a release does not let Pulumi delete any more, on purpose: a replaced image is in CD drives, and
 // objects of the tree may be in Flux's namespace when another engine takes over.
 var retained = []string{typeISO, "kubernetes:core/v1:Namespace secrets-git-namespace"}
-
-// created are resources that a release adds on purpose: Slipway itself makes all Secrets of the mesh, and tells Helm not to delete those of
-// an earlier release. The vault of the storage has a store and a token of its own.
-var created = []string{
-	"kubernetes:core/v1:Secret secrets-onepassword-storage-token",
-	"kubernetes:external-secrets.io/v1:ClusterSecretStore secrets-onepassword-storage-store",
-	"kubernetes:core/v1:Secret cilium-mesh-admin", "kubernetes:core/v1:Secret cilium-mesh-remote",
-	"kubernetes:core/v1:Secret cilium-mesh-server",
-}
-
-// ofPlugins are inputs that another release of a plugin changes, in place. The first run with Proxmox VE's plugin 7 updates each VM, which
-// goes on running: it stores new settings of the plugin, and what is in the CD drive once more.
-var ofPlugins = []string{
-	"pulumi:providers:proxmoxve proxmox: version: was 6.18.1, is 7.13.0",
-	"cdrom.enabled: was true, is not given any more",
-}
 
 // differences returns what a program's inputs change in those of the state. The provider has added the inputs in the state that the program
 // does not give.

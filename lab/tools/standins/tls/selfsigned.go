@@ -15,7 +15,8 @@ type SelfSignedCert struct{}
 type SelfSignedCertArgs struct {
 	Identity
 	CertArgs
-	PrivateKeyPem string `pulumi:"privateKeyPem" provider:"secret"`
+	PrivateKeyPem     string `pulumi:"privateKeyPem" provider:"secret"`
+	SetAuthorityKeyId bool   `pulumi:"setAuthorityKeyId,optional"` // stored only: each state of the released plugin has the default
 }
 
 // SelfSignedCertState is what the engine stores.
