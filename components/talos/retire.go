@@ -52,7 +52,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 	}
 	removal.run, err = step.NewChange(ctx, r.NameOf("retire"), step.Run{
 		Subcommand: "retire", Spec: spec, Timeout: declared.Longest(), Provider: r.CommandProvider, DependsOn: after,
-	}, retire.NewRecord(declared.Nodes).String(), &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}, r.Component)
+	}, declared.Record().String(), &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}, r.Component)
 	return removal, err
 }
 
@@ -60,6 +60,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
 		Declared:  turn.DeclaredOf(declared, declared.Machines()),
+		Identity:  retire.Identity{Name: declared.Identity.Name, ID: declared.Identity.ID, VIP: declared.Network.VIP},
 		Snapshots: snapshot.PlaceOf(declared), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {

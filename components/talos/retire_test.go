@@ -52,7 +52,7 @@ func TestTalosCluster_ShowsTheDeclaredNodesAndHidesCredentials(t *testing.T) {
 	assert.Len(t, record.Nodes, len(allMachines(t)))
 	var spec retire.Spec
 	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
-	assert.Equal(t, record, retire.NewRecord(spec.Nodes))
+	assert.Equal(t, record, spec.Record())
 }
 
 func TestRetireSpec_HasTheDeclaredLimits(t *testing.T) {

@@ -354,6 +354,21 @@ var refusals = []row{
 	},
 	{
 		cell: "`network.nodeCIDR`, `network.vip`", does: "new cluster",
+		edit: func(s settings) { s.set("network", map[string]any{"vip": "10.25.11.9"}) },
+		says: `network\.vip: the cluster has 10\.25\.11\.10, and 10\.25\.11\.9 is declared`,
+	},
+	{
+		cell: "`cluster.name`, `cluster.id`", does: "new cluster",
+		edit: func(s settings) { s.set("cluster", map[string]any{"id": 7}) },
+		says: `cluster\.id: the cluster has 1, and 7 is declared; declare 1, and make another cluster`,
+	},
+	{
+		cell: "`cluster.name`, `cluster.id`", does: "new cluster",
+		edit: func(s settings) { s.set("cluster", map[string]any{"name": "other"}) },
+		says: `cluster\.name: the cluster has infra, and other is declared; declare infra, and make another cluster`,
+	},
+	{
+		cell: "`network.nodeCIDR`, `network.vip`", does: "new cluster",
 		edit: func(s settings) { s.renumber("10.25.11.", "10.26.11.") },
 		says: `nodePools\[\]\.nodes\[\]\.address: infra-cp-1 has 10\.25\.11\.11, and 10\.26\.11\.11 is declared`,
 	},

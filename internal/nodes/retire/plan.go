@@ -24,8 +24,8 @@ type Plan struct {
 	// Join are the control planes that the last run did not know, beside others that stay: they become members of etcd.
 	Join []turn.Node
 
-	// Moved has the nodes that stay and are declared with another address, VM or disk encryption, which a cluster that runs does not take;
-	// nil without any. Erased has those of them whose disks are lost with it: all but the addresses.
+	// Moved has what a cluster that runs does not take: another identity, and nodes that stay and are declared with another address, VM or
+	// disk encryption; nil without any. Erased has those of the nodes whose disks are lost with it: all but the addresses.
 	Moved, Erased error
 }
 
@@ -73,6 +73,7 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	if len(turn.ControlPlanes(plan.Stay)) == 0 {
 		plan.Join = nil
 	}
+	plan.Moved = former.Identity.problem(spec.Identity)
 	for _, node := range spec.Nodes {
 		if before, known := former.Nodes[node.Name]; known && stays[node.Name] && !before.Lost {
 			address, disks := before.addressProblem(node), before.disksProblem(node)

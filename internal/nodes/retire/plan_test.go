@@ -1,6 +1,7 @@
 package retire
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,36 @@ func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
 	assert.Equal(t, []string{"cp-2", "worker-1", "worker-2"}, plan.Replaced)
 	assert.Equal(t, "cp-2, worker-1, worker-2, worker-3 leave the cluster, control planes first, before anything else is changed, and then their "+
 		"machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
+}
+
+func TestPlan_AClusterKeepsItsIdentity(t *testing.T) {
+	before := of(nodes("cp-1"))
+	before.Identity = Identity{Name: "infra", ID: 1, VIP: netip.MustParseAddr("10.25.11.10")}
+	for want, change := range map[string]func(*Identity){
+		"cluster.name: the cluster has infra, and lab is declared; declare infra, and make another cluster for another one": func(i *Identity) {
+			i.Name = "lab"
+		},
+		"cluster.id: the cluster has 1, and 7 is declared; declare 1, and make another cluster for another one": func(i *Identity) { i.ID = 7 },
+		"network.vip: the cluster has 10.25.11.10, and 10.25.11.9 is declared; declare 10.25.11.10, and make another cluster for another one": func(
+			i *Identity) {
+			i.VIP = netip.MustParseAddr("10.25.11.9")
+		},
+	} {
+		declared := *before
+		change(&declared.Identity)
+		plan, err := NewPlan(before.Record(), &declared, false)
+		require.NoError(t, err, "whether the cluster runs, the plan does not know")
+		require.EqualError(t, plan.Moved, want)
+		require.NoError(t, plan.Erased)
+
+		read, err := ReadRecord(before.Record().String())
+		require.NoError(t, err)
+		require.Equal(t, before.Record(), read)
+		read.Identity = Identity{} // as in that of an earlier release
+		plan, err = NewPlan(read, &declared, false)
+		require.NoError(t, err)
+		require.NoError(t, plan.Moved)
+	}
 }
 
 func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.T) {

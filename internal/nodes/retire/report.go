@@ -15,7 +15,8 @@ import (
 
 // Record is what a run leaves for the next one, as JSON on the last line of its standard output. It holds no secret.
 type Record struct {
-	Nodes map[string]Machine `json:"nodes"` // that were declared, by name
+	Identity Identity           `json:"identity,omitzero"` // zero in a record of a Slipway that did not know it
+	Nodes    map[string]Machine `json:"nodes"`             // that were declared, by name
 }
 
 // Machine is a node of a Record, without its name. Its generation is 0 in a record of a Slipway that did not know any.
@@ -38,6 +39,13 @@ func NewRecord(declared []turn.Node) Record {
 	for _, node := range declared {
 		record.Nodes[node.Name] = newMachine(node, false)
 	}
+	return record
+}
+
+// Record returns the record of what the spec declares.
+func (s *Spec) Record() Record {
+	record := NewRecord(s.Nodes)
+	record.Identity = s.Identity
 	return record
 }
 
@@ -88,7 +96,7 @@ type Report struct {
 // Lost adds nodes that left while the cluster was lost. A run in the restored cluster removes what it still has of them. Those that are
 // declared join that cluster again.
 func (r Report) Lost(nodes []turn.Node) Report {
-	r.Record = Record{Nodes: maps.Clone(r.Nodes)}
+	r.Nodes = maps.Clone(r.Nodes)
 	for _, node := range nodes {
 		r.Left = append(r.Left, node.Name)
 		if _, declared := r.Nodes[node.Name]; !declared {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -246,6 +247,22 @@ func TestRun_RefusesAnotherAddressOrVMOfANodeOfAClusterThatRuns(t *testing.T) {
 			require.NoError(t, err, "no disk is lost with another address")
 			assert.Empty(t, f.log)
 		}
+	})
+}
+
+func TestRun_RefusesAnotherIdentityOfAClusterThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, s := newFake(nodes("cp-1")), spec(nodes("cp-1"))
+		s.Identity = Identity{Name: "infra", ID: 1, VIP: netip.MustParseAddr("10.25.11.10")}
+		former := s.Record()
+		s.Identity.VIP = netip.MustParseAddr("10.25.11.9")
+		_, err := run(t.Context(), s, former, io.Discard, f.connect)
+		require.ErrorContains(t, err, "nothing was changed: network.vip: the cluster has 10.25.11.10, and 10.25.11.9 is declared")
+		f.off["cp-1"] = true
+		report, err := run(t.Context(), s, former, io.Discard, f.connect)
+		require.NoError(t, err, "a cluster that has never come up may be corrected")
+		assert.Equal(t, s.Record(), report.Record)
+		assert.Equal(t, s.Identity, report.Lost(nodes("worker-1")).Identity)
 	})
 }
 

@@ -1,6 +1,9 @@
 package retire
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
@@ -15,6 +18,7 @@ const PreviousOutput = "PULUMI_COMMAND_STDOUT"
 type Spec struct {
 	turn.Declared // its nodes with their generations
 
+	Identity  Identity       `json:"identity"`
 	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before a control plane is removed or added
 
 	// Kubernetes is the version that replaced nodes join with; "" if none was ever replaced.
@@ -23,6 +27,34 @@ type Spec struct {
 	// Recovers means that the cluster is made anew, from a snapshot or empty, if no control plane runs etcd. Then nothing has to be
 	// removed from it.
 	Recovers bool `json:"recovers,omitempty"`
+}
+
+// Identity is what a cluster keeps. Its name and its number are in the identities of pods and in what its peers know of it; its virtual IP
+// is in its kubeconfig, which Pulumi fetches once.
+type Identity struct {
+	Name string     `json:"name"`
+	ID   int        `json:"id"`
+	VIP  netip.Addr `json:"vip"`
+}
+
+// problem returns why a cluster of this identity cannot have the declared one.
+func (i Identity) problem(declared Identity) error {
+	if i == (Identity{}) {
+		return nil
+	}
+	var problems []error
+	for _, one := range []struct {
+		key     string
+		has, is any
+	}{
+		{"cluster.name", i.Name, declared.Name}, {"cluster.id", i.ID, declared.ID}, {"network.vip", i.VIP, declared.VIP},
+	} {
+		if one.has != one.is {
+			problems = append(problems, fmt.Errorf("%s: the cluster has %v, and %v is declared; declare %[2]v, and make another cluster for "+
+				"another one", one.key, one.has, one.is))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // atOnce is how many removals a run has time for. The next run goes on with more.
