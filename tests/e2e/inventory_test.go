@@ -53,7 +53,7 @@ func (i inventory) add(path string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, value := range value {
-			i.add(path+"."+key, value)
+			i.add(path+"."+generated.ReplaceAllString(key, "[generated]"), value)
 		}
 	case []any:
 		for n, value := range value {
@@ -289,6 +289,8 @@ func TestInventory_NamesEachDifference(t *testing.T) {
 	one, other := inventory{}, inventory{}
 	one.add("VM a", map[string]any{"cores": 4, "uuid": "43dc4ea2-3699-40a5-86f2-e1c3374d61fa", "disks": []any{"scsi0"}})
 	other.add("VM a", map[string]any{"cores": 8, "uuid": "aaa6b5b2-20c3-4e72-a403-5a9033681f33", "name": "a"})
+	one.add("made by Talos", map[string]any{"bootstrap-token-wpqr23": ""})
+	other.add("made by Talos", map[string]any{"bootstrap-token-svt69h": ""})
 	require.Equal(t, []string{"- VM a.cores = 4", "+ VM a.cores = 8", "- VM a.disks[0] = scsi0", "+ VM a.name = a"}, one.differences(other))
 	require.Empty(t, one.differences(one))
 }
