@@ -8,13 +8,13 @@ import (
 
 // dangerousKeys says of keys why their change on a running cluster is dangerous. A key includes those below it. The first that fits counts.
 var dangerousKeys = []struct{ key, why string }{
-	{"cluster.name", "is the cluster's identity: the Kubernetes provider and the mesh know the cluster by it"},
-	{"cluster.id", "is the cluster's identity in the mesh: Cilium on every node and every peer must change to it at the same time"},
-	{"network.podCIDR", "cannot be changed on a running cluster: nodes keep the ranges that they have"},
-	{"network.serviceCIDR", "cannot be changed on a running cluster: Services keep their addresses"},
+	{"cluster.name", identity + ": the Kubernetes provider and the mesh know the cluster by it"},
+	{"cluster.id", identity + ": it is in the identities of all pods"},
+	{"network.podCIDR", identity + ": nodes keep the ranges that they have"},
+	{"network.serviceCIDR", identity + ": Services keep their addresses"},
 	{"network.nodeCIDR", "is the network of all nodes: etcd and the kubelets choose their addresses in it"},
 	{"network.ipv6", "changes the address families of all nodes, pods and Services"},
-	{"network.vip", "is the address of the Kubernetes API: every kubeconfig has the former one"},
+	{"network.vip", identity + ": every kubeconfig has the former one"},
 	{"network.loadBalancers.mesh", "is the address at which the peers of the mesh reach this cluster: run their `up`, too"},
 	{"mesh.peers", "connects other clusters, or disconnects them: run their `up`, too"},
 	{"proxmox.endpoint", "names another Proxmox cluster, on which the VMs of the state may not exist"},
@@ -32,6 +32,8 @@ var dangerousKeys = []struct{ key, why string }{
 	{"lifecycle.certificateAuthorities.kubernetes", "restarts every workload whose pods use the Kubernetes API"},
 	{"storage.role", "decides where volumes are"},
 }
+
+const identity = "is refused by `up` if the cluster runs"
 
 const otherSource = "is where Flux reads what it applies: Flux deletes what is not there, and this report has read the checkout only"
 
@@ -82,7 +84,8 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 				found = append(found, fmt.Sprintf("%s becomes a %s: a machine keeps the role that it was installed with. Replace it.",
 					code(machine.Name), change.After))
 			case change.Path == "address" && change.Before != "" && change.After != "":
-				found = append(found, fmt.Sprintf("%s gets the address %s: its configuration is sent there, and the machine still has %s.",
+				found = append(found, fmt.Sprintf("%s gets the address %s: its configuration is sent there, and the machine still has %s. "+
+					"`up` refuses that if the cluster runs.",
 					code(machine.Name), code(change.After), code(change.Before)))
 			}
 		}

@@ -57,6 +57,27 @@ func (s schema) below(key string) (schema, bool) {
 	return schema{}, len(s.Properties) == 0 && s.Items == nil && len(s.Additional) == 0 && len(s.AnyOf)+len(s.OneOf) == 0
 }
 
+// keys calls f with the path of each key that has no keys below it.
+func (s schema) keys(path string, f func(string)) {
+	parts := slices.Concat(s.AnyOf, s.OneOf)
+	if s.Items != nil {
+		parts = append(parts, *s.Items)
+	}
+	leaf := len(s.Properties) == 0
+	for _, part := range parts {
+		if len(part.Properties) > 0 || part.Items != nil || len(part.AnyOf)+len(part.OneOf) > 0 {
+			leaf = false
+			part.keys(path, f)
+		}
+	}
+	for name, below := range s.Properties {
+		below.keys(path+"."+name, f)
+	}
+	if leaf {
+		f(path)
+	}
+}
+
 var index = regexp.MustCompile(`\[[^\]]*\]`)
 
 // checkKey checks that a configuration key exists in the reference, such as nodePools[].nodes[].mac.

@@ -85,7 +85,7 @@ var nothingTouched = run{rows: []row{
 		edit: func(s settings) { s.pool(0)["name"], s.pool(1)["name"] = "servers", "compute" },
 	},
 	{
-		cell: "`proxmox.nodes`, `proxmox.endpoint`, `proxmox.tags`", does: "nothing",
+		cell: "`proxmox.tags`, `nodePools[].tags`", does: "nothing",
 		edit: func(s settings) { s.set("proxmox", map[string]any{"tags": []any{"team-a"}}) },
 		arrived: func(l *lab) bool {
 			var config struct{ Tags string }
@@ -160,7 +160,7 @@ var nothingTouched = run{rows: []row{
 
 // anotherSource has another URL, another branch and another folder, and is public.
 var anotherSource = run{rows: []row{{
-	cell: "`gitops.url`, `gitops.branch`, `gitops.path`, access to the repository", does: "nothing in the workloads",
+	cell: "`gitops.url`, `gitops.branch`, `gitops.path`, `gitops.oci`, `gitops.bucket`", does: "nothing in the workloads",
 	before: func(l *lab) { // the lab's Git host has the branches of the stack files, and keeps others
 		const bare = "git/git.home.arpa"
 		runGit(l.t, "-C", l.home()+"/"+bare, "update-ref", "refs/heads/moved", "refs/heads/main")
@@ -259,7 +259,7 @@ func anotherAnnouncement(load *load) func(*lab) {
 var chartValues = run{
 	rows: []row{
 		{
-			cell: "`cilium.values`, `cilium.hubble`", does: "rollout of agents, two nodes at a time, and of the operator",
+			cell: "`cilium.values`, `cilium.hubble`, `cilium.bandwidthManager`", does: "rollout of agents, two nodes at a time, and of the operator",
 			edit: func(s settings) {
 				s.set("cilium", map[string]any{"values": map[string]any{"prometheus": map[string]any{"enabled": true}}})
 			},
@@ -318,7 +318,7 @@ func refused(l *lab) {
 // refusals are the rows of what is refused, with the words of `up`.
 var refusals = []row{
 	{
-		cell: "a node's address", does: "refused for a node that stays, if the cluster runs",
+		cell: "`nodePools[].nodes[].address`, `nodePools[].firstAddress`, `nodePools[].firstAddress6`", does: "refused for a node that stays, if the cluster runs",
 		edit: func(s settings) { s.node("infra-cp-1")["address"] = "10.25.11.19" },
 		says: `nodePools\[\]\.nodes\[\]\.address: infra-cp-1 has 10\.25\.11\.11, and 10\.25\.11\.19 is declared`,
 	},
