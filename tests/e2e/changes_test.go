@@ -94,6 +94,27 @@ var nothingTouched = run{rows: []row{
 		},
 	},
 	{
+		cell: "`proxmox.cluster`", does: "nothing on running pods: each Node gets another region",
+		edit: func(s settings) { s.set("proxmox", map[string]any{"cluster": "rack-7"}) },
+		arrived: func(l *lab) bool {
+			return l.field("node/infra-worker-1", `{.metadata.labels.topology\.kubernetes\.io/region}`) == "rack-7"
+		},
+	},
+	{
+		cell: "`gitops.interval`, `gitops.timeout`", does: "nothing",
+		edit:    func(s settings) { s.set("gitops", map[string]any{"interval": "2m"}) },
+		arrived: func(l *lab) bool { return strings.HasPrefix(l.fluxField("GitRepository", "{.spec.interval}"), "2m") },
+	},
+	{
+		cell: "`talos.factory`, `talos.installDisk`", does: "nothing",
+		edit: func(s settings) {
+			s.set("talos", map[string]any{"installDisk": "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0"})
+		},
+		arrived: func(l *lab) bool {
+			return strings.Contains(l.onNode(addresses["infra-cp-1"], "get", "machineconfig", "--output=yaml"), "drive-scsi0")
+		},
+	},
+	{
 		cell: "`workers.join`", does: "nothing",
 		edit: func(s settings) { s.set("workers", map[string]any{"join": "afterGate"}) },
 		arrived: func(l *lab) bool {
@@ -267,6 +288,16 @@ var chartValues = run{
 				return l.field("configmap/cilium-config", "{.data.prometheus-serve-addr}") == ":9962" &&
 					l.field("daemonset/cilium", "{.spec.updateStrategy.rollingUpdate.maxUnavailable}") == "2"
 			},
+		},
+		{
+			cell: "`cilium.routing`, `cilium.encryption`, `cilium.masquerade`", does: "the same rollout",
+			edit:    func(s settings) { s.set("cilium", map[string]any{"routing": "native"}) },
+			arrived: func(l *lab) bool { return l.field("configmap/cilium-config", "{.data.routing-mode}") == "native" },
+		},
+		{
+			cell: "`cilium.gatewayAPI`", does: "the same rollout; without it, nothing serves the Gateways any more",
+			edit:    func(s settings) { s.set("cilium", map[string]any{"gatewayAPI": false}) },
+			arrived: func(l *lab) bool { return l.field("configmap/cilium-config", "{.data.enable-gateway-api}") != "true" },
 		},
 		{
 			cell: "`certManager`, `spegel`, `coreDNS`: version, values", does: "rollout of that service",
