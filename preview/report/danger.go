@@ -19,6 +19,7 @@ var dangerousKeys = []struct{ key, why string }{
 	{"mesh.peers", "connects other clusters, or disconnects them: run their `up`, too"},
 	{"proxmox.endpoint", "names another Proxmox cluster, on which the VMs of the state may not exist"},
 	{"talos.diskEncryption", "is refused for machines that stay: replace them one after the other"},
+	{"certManager.enabled", "installs cert-manager or removes it, with its namespace and the keys of issuers there"},
 	{"cilium.mode", "is refused by `up` until the mode is switched on purpose"},
 	{"cilium.encryption", "differs between nodes while they change: their pods may not reach each other meanwhile"},
 	{"cilium.routing", "differs between nodes while they change: their pods may not reach each other meanwhile"},
