@@ -83,7 +83,11 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	if !lost {
 		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec))
 	}
-	return plan, errors.Join(problems...)
+	err := errors.Join(problems...)
+	if err != nil { // it may follow from another identity: the default names of nodes have the cluster's
+		err = errors.Join(former.Identity.problem(spec.Identity), err)
+	}
+	return plan, err
 }
 
 // roleProblem returns why a node cannot have its declared role.

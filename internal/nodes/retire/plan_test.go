@@ -100,6 +100,15 @@ func TestPlan_AClusterKeepsItsIdentity(t *testing.T) {
 	}
 }
 
+// The default names of nodes have the cluster's name.
+func TestPlan_NamesAnotherIdentityBeforeWhatFollowsFromIt(t *testing.T) {
+	before, declared := of(nodes("cp-infra")), of(nodes("cp-lab"))
+	before.Identity, declared.Identity = Identity{Name: "infra"}, Identity{Name: "lab"}
+	_, err := NewPlan(before.Record(), declared, false)
+	require.ErrorContains(t, err, "cluster.name: the cluster has infra, and lab is declared; declare infra, and make another cluster for "+
+		"another one\nnodePools: none of the control planes that run is declared any more (cp-infra)")
+}
+
 func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.T) {
 	before := nodes("cp-1", "cp-2", "worker-1")
 	for i := range before {
