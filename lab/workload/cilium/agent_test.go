@@ -290,9 +290,9 @@ func TestOperator_WantsTheGatewayAPIOfItsRelease(t *testing.T) {
 	}
 }
 
+// The operator goes by the agents' pods: one that waits for its image taints its node, too.
 func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndRemovesTheTaint(t *testing.T) {
 	c := dual()
-	a := agentOn(t, c, "cp-1")
 	nodes := c.Nodes()
 	for _, n := range nodes {
 		_, err := c.Client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
@@ -306,19 +306,31 @@ func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndRemovesTheTaint(t *test
 		}
 		return out
 	}
-	i, err := c.Cilium.startOperator(t.Context(), container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v1.18.7"))
+	operator := container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v1.18.7")
+	i, err := c.Cilium.startOperator(t.Context(), operator)
 	require.NoError(t, err)
 	defer i.Exit(0)
+	pods := c.Client.CoreV1().Pods(operator.Pod.Namespace)
+	pod, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "cilium-x", Labels: map[string]string{"k8s-app": "cilium"}}, Spec: corev1.PodSpec{NodeName: "cp-1"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
 	tainted := func() bool {
 		n, err := c.Client.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})
 		require.NoError(t, err)
 		return len(n.Spec.Taints) == 1 && n.Spec.Taints[0].Key == agentNotReadyTaint
 	}
-	a.Exit(1)
+	becomes := func(ready corev1.ConditionStatus, wanted bool) {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+		pod, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return tainted() == wanted }, time.Minute, time.Millisecond)
+	}
 	require.Eventually(t, tainted, time.Minute, time.Millisecond)
-	agentOn(t, c, "cp-1")
-	require.Eventually(t, func() bool { return !tainted() }, time.Minute, time.Millisecond)
+	becomes(corev1.ConditionTrue, false)
+	becomes(corev1.ConditionFalse, true)
+	becomes(corev1.ConditionTrue, false)
 	other, err := c.Client.CoreV1().Nodes().Get(t.Context(), "worker-1", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Empty(t, other.Spec.Taints, "no agent has been there")
+	require.Empty(t, other.Spec.Taints, "no agent is scheduled there")
 }

@@ -25,7 +25,6 @@ type Cilium struct {
 
 	mu        sync.Mutex
 	agents    map[string]*agent // running ones, by node
-	met       map[string]bool   // nodes on which an agent has run
 	joined    map[string]bool   // nodes whose agent has been ready, so that the others know them
 	operators []*operator       // running ones; the first is the leader
 
@@ -58,9 +57,9 @@ func (n *Cilium) join(a *agent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.agents == nil {
-		n.agents, n.met, n.joined = map[string]*agent{}, map[string]bool{}, map[string]bool{}
+		n.agents, n.joined = map[string]*agent{}, map[string]bool{}
 	}
-	n.agents[a.Node], n.met[a.Node] = a, true
+	n.agents[a.Node] = a
 	n.Notify()
 }
 
@@ -101,13 +100,6 @@ func (n *Cilium) NodeChanged(node string) {
 	if a := n.agents[node]; a != nil {
 		a.poke()
 	}
-}
-
-// scheduled tells whether an agent runs on the node, or has run there.
-func (n *Cilium) scheduled(node string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.met[node]
 }
 
 // known tells whether the other agents know the node's agent.

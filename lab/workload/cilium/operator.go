@@ -15,8 +15,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/lab/wait"
@@ -98,15 +101,17 @@ func (o *operator) installCRDs(ctx context.Context, dir string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// run follows the agents until the operator ends. The ticker finds changes that are only in the API server.
+// run follows the agents' pods until the operator ends. The ticker finds changes of Nodes.
 func (o *operator) run(ctx context.Context) {
+	agents := o.watchAgents(ctx)
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for {
 		changed := o.shared.Changed()
 		if o.shared.isLeader(o) {
+			on := agents()
 			for _, n := range o.Cluster.Nodes() {
-				if err := o.updateNode(ctx, n); err != nil && ctx.Err() == nil {
+				if err := o.updateNode(ctx, n, on[n.Name]); err != nil && ctx.Err() == nil {
 					fmt.Fprintf(o.Log, "level=warning msg=\"Error updating taints and conditions for the node, will retry\" "+
 						"nodeName=%s error=%q\n", n.Name, err)
 				}
@@ -126,12 +131,43 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// updateNode removes the taint of a node with a ready agent, and taints one whose agent is not ready.
-func (o *operator) updateNode(ctx context.Context, n *corev1.Node) error {
+// agentState is what the pods of the agent on a node say.
+type agentState struct{ scheduled, ready bool }
+
+// watchAgents returns a function that returns what the agents' pods say, by node. The operator knows no more of the agents:
+// operator/watchers/node_taint.go of Cilium 1.20.
+func (o *operator) watchAgents(ctx context.Context) func() map[string]agentState {
+	pods := informers.NewSharedInformerFactoryWithOptions(o.Cluster.Client, 0, informers.WithNamespace(o.Pod.Namespace),
+		informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = "k8s-app=cilium" })).Core().V1().Pods()
+	wake := func(any) { o.shared.Notify() }
+	_, _ = pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails for an informer that has ended
+		AddFunc: wake, UpdateFunc: func(_, pod any) { wake(pod) }, DeleteFunc: wake,
+	})
+	go pods.Informer().Run(ctx.Done())
+	cache.WaitForCacheSync(ctx.Done(), pods.Informer().HasSynced)
+	return func() map[string]agentState {
+		states := map[string]agentState{}
+		all, _ := pods.Lister().List(labels.Everything()) // a cache does not fail
+		for _, pod := range all {
+			state := states[pod.Spec.NodeName]
+			state.scheduled = true
+			state.ready = state.ready || pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, isReady)
+			states[pod.Spec.NodeName] = state
+		}
+		return states
+	}
+}
+
+func isReady(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+}
+
+// updateNode removes the taint of a node whose agent is ready, and taints one on which an agent is scheduled and not ready.
+func (o *operator) updateNode(ctx context.Context, n *corev1.Node, agent agentState) error {
 	isOurs := func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint }
 	tainted := slices.ContainsFunc(n.Spec.Taints, isOurs)
-	if !o.shared.Ready(n.Name) {
-		if tainted || !o.shared.scheduled(n.Name) {
+	if !agent.ready {
+		if tainted || !agent.scheduled {
 			return nil
 		}
 		fmt.Fprintf(o.Log, "level=info msg=\"Cilium pod scheduled but not running for node; setting taint\" nodeName=%s\n", n.Name)
