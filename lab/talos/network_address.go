@@ -233,10 +233,13 @@ func (b *boot) primaryLocked() netip.Addr {
 	return b.addresses[0].Addr()
 }
 
+// addrsOf returns each address once: a machine has one with two prefixes while its configuration and its cloud-init drive differ in that.
 func addrsOf(prefixes []netip.Prefix) []netip.Addr {
 	var out []netip.Addr
 	for _, p := range prefixes {
-		out = append(out, p.Addr())
+		if !slices.Contains(out, p.Addr()) {
+			out = append(out, p.Addr())
+		}
 	}
 	return out
 }

@@ -93,6 +93,18 @@ func TestNetwork_ADualStackNodeHasBothFamiliesFromTheFirstBootOn(t *testing.T) {
 	require.Empty(t, w.links.up, "both families go with the power")
 }
 
+// A VM boots with its new cloud-init drive before its node gets the machine configuration that has the same prefix.
+func TestNetwork_ANodeServesAnAddressThatItHasWithTwoPrefixes(t *testing.T) {
+	w := newWorld(t)
+	hw := w.hardware(11)
+	hw.CloudInit.Addresses = []netip.Prefix{netip.PrefixFrom(w.addr(11), 23)}
+	w.site.PowerOn(hw)
+	w.stage(11, talos.StageMaintenance)
+	w.apply(11, w.config(configmachine.TypeControlPlane, 11))
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+}
+
 func TestNetwork_ASubnetThatNoAddressIsInKeepsTheKubeletDown(t *testing.T) {
 	w := newWorld(t)
 	w.install(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
