@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// Hooks returns the hooks with which the hypervisor reboots a machine in its node's turn. In a preview, they say which machine is rebooted,
+// Hooks returns the hooks with which the hypervisor reboots a machine in its node's turn. In a preview, they say which machine may be rebooted,
 // why, and how.
 func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.ResourceHookBinding, error) {
 	node := update.Node
@@ -186,5 +186,5 @@ func announcement(c *cluster.Cluster, node cluster.Machine, changed []string) st
 	case len(c.ControlPlanes()) == 1:
 		order = "it is the only control plane, so the Kubernetes API is away meanwhile"
 	}
-	return fmt.Sprintf("%s reboots for its changed %s: %s (%s)", node.Name, strings.Join(changed, ", "), how, order)
+	return fmt.Sprintf("%s may reboot for its changed %s: %s (%s)", node.Name, strings.Join(changed, ", "), how, order)
 }

@@ -160,7 +160,7 @@ func workerLeftOut(l *lab) {
 	l.proxmox("POST", "nodes/pve3/qemu/1123/status/start", new(any))
 	l.kubectl("taint", "node", "infra-worker-3", outOfService+"-")
 	editStackFile(l.t, l.stackFile("infra"), func(s settings) { delete(s, "slipway:lifecycle") })
-	l.pulumiSays("infra-worker-3 reboots for its changed memory", "preview", "--stack", "infra")
+	l.pulumiSays("infra-worker-3 may reboot for its changed memory", "preview", "--stack", "infra")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Contains(l.t, configuration("10.25.11.23"), limit)
 	require.Equal(l.t, uid, l.field("node/infra-worker-3", "{.metadata.uid}"), "it is the same node")
