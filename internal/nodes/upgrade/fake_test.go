@@ -164,7 +164,7 @@ func (f *fake) Members(_ context.Context, asked turn.Node) ([]talosapi.Member, e
 	defer f.mu.Unlock()
 	var members []talosapi.Member
 	for i, node := range f.nodes {
-		if node.Role == cluster.ControlPlane {
+		if node.Role == cluster.ControlPlane && node.configured {
 			members = append(members, talosapi.Member{ID: uint64(i), Name: node.Name})
 		}
 	}

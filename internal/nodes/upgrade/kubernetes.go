@@ -23,6 +23,9 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 	}
 	images := map[string]map[versions.Component]string{}
 	for _, node := range running {
+		if node.Node.IsControlPlane() {
+			j.serving = append(j.serving, node.Node)
+		}
 		images[node.Node.Name] = map[versions.Component]string{}
 		for component, image := range node.Images {
 			images[node.Node.Name][component] = versions.WithVersion(image, j.Kubernetes)
@@ -89,7 +92,7 @@ func (j *job) pull(ctx context.Context, plan versions.Plan, images map[string]ma
 // awaitAPIServers waits until all API servers run the declared version. One whose image an interrupted run has changed may still restart.
 func (j *job) awaitAPIServers(ctx context.Context) error {
 	return j.engine.Until(ctx, podTimeout, 0, "all API servers", func(ctx context.Context) (string, error) {
-		for _, node := range j.ControlPlanes() {
+		for _, node := range j.serving {
 			switch version, err := j.Version(ctx, node); {
 			case err != nil:
 				return "the one of " + node.Name + " is not ready: " + err.Error(), nil
@@ -107,7 +110,7 @@ func (j *job) awaitChanged(
 	ctx context.Context, component versions.Component, plan versions.Plan, images map[string]map[versions.Component]string,
 ) error {
 	pending := plan.Kubernetes[component]
-	for _, node := range j.ControlPlanes() {
+	for _, node := range j.serving {
 		if len(pending) == 0 || slices.Contains(pending, node) {
 			continue
 		}
@@ -125,7 +128,7 @@ func (j *job) awaitChanged(
 // upgradeStaticPod changes the image of one component of a control plane, once all others are healthy, and waits until it runs.
 func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component versions.Component, image string) error {
 	err := j.engine.Until(ctx, turn.SpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
-		for _, other := range j.ControlPlanes() {
+		for _, other := range j.serving {
 			if other.Name == node.Name {
 				continue
 			}
@@ -139,7 +142,7 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component ve
 		return err
 	}
 	if component == versions.APIServer {
-		turn.StepAside(ctx, j, node, j.Spec.Nodes, j.Say)
+		turn.StepAside(ctx, j, node, j.serving, j.Say)
 	}
 	j.Say("%s on %s: is changed to %s", component, node.Name, image)
 	if err := j.SetImage(ctx, node, component, image); err != nil {

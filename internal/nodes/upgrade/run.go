@@ -84,6 +84,8 @@ type job struct {
 	engine *turn.Engine
 	*probe.Progress
 
+	serving []turn.Node // control planes with a configuration: others that are declared have no API server yet
+
 	mu     sync.Mutex
 	report Report
 }

@@ -169,6 +169,20 @@ func TestRun_AddsAMachineWithoutAnUpgrade(t *testing.T) {
 	})
 }
 
+func TestRun_UpgradesWhileControlPlanesThatAreNewWaitForTheirConfigurations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		for _, name := range []string{"cp-2", "cp-3"} {
+			f.node(name).answer, f.node(name).exists, f.node(name).runs = answer{}, false, nil
+		}
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"kube-apiserver on cp-1", "kube-controller-manager on cp-1", "kube-scheduler on cp-1", "kubelet on cp-1",
+			"kubelet on worker-1", "kubelet on worker-2"}, report.Kubernetes)
+		assert.NotContains(t, f.log, "virtual IP leaves cp-1") // nobody would take it
+	})
+}
+
 func TestRun_LeavesNoNodeBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, spec := newFake()
