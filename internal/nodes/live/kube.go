@@ -69,19 +69,17 @@ func (k *kube) connect(ctx context.Context) ([]server, int, error) {
 	return k.servers, 0, nil
 }
 
-// kubeconfig asks the control planes, one after the other.
+// kubeconfig asks all control planes at once: of five, two may be dead, and a look at the cluster is too short to ask one after the other.
 func (k *kube) kubeconfig(ctx context.Context) ([]byte, error) {
-	problem := errors.New("there is no control plane")
-	for _, address := range k.addresses {
-		asking, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
-		content, err := k.talos[address].Kubeconfig(asking)
-		cancel()
-		if err == nil {
-			return content, nil
+	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+	defer cancel()
+	return turn.First(k.addresses, func(address netip.Addr) ([]byte, error) {
+		content, err := k.talos[address].Kubeconfig(ctx)
+		if err != nil {
+			err = fmt.Errorf("%s gives no kubeconfig: %w", address, talosapi.Message(err))
 		}
-		problem = fmt.Errorf("%s gives no kubeconfig: %w", address, talosapi.Message(err))
-	}
-	return nil, problem
+		return content, err
+	})
 }
 
 // ask calls f with one API server after the other, first the one that answered last, until one answers. A refusal is an answer. After any

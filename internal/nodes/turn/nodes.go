@@ -82,6 +82,33 @@ func Each(nodes []Node, do func(i int, node Node)) {
 	all.Wait()
 }
 
+// First asks all at once, and returns the first answer, or the first error: a machine that is dead answers last. Some may still be asked
+// when it returns.
+func First[N, T any](all []N, ask func(N) (T, error)) (first T, err error) {
+	type answer struct {
+		is  T
+		err error
+	}
+	answers := make(chan answer, len(all))
+	for _, one := range all {
+		go func() {
+			is, err := ask(one)
+			answers <- answer{is, err}
+		}()
+	}
+	problem := errors.New("there is no control plane to ask")
+	for i := range all {
+		one := <-answers
+		if one.err == nil {
+			return one.is, nil
+		}
+		if i == 0 {
+			problem = one.err
+		}
+	}
+	return first, problem
+}
+
 // InParallel calls do for all nodes in their order, at most so many at once. It returns the errors, and begins nothing after the first one.
 func InParallel(most int, nodes []Node, do func(Node) error) error {
 	var mu sync.Mutex

@@ -3,7 +3,6 @@ package turn
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -215,31 +214,11 @@ func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error
 	return machines, errs
 }
 
-// members asks control planes for etcd's members in parallel, and returns the first answer, or the first error: a machine that is dead
-// answers last.
+// members asks control planes for etcd's members.
 func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]talosapi.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	type answer struct {
-		members []talosapi.Member
-		err     error
-	}
-	answers := make(chan answer, len(controlPlanes))
-	for _, node := range controlPlanes {
-		go func() {
-			members, err := e.Cluster.Members(ctx, node)
-			answers <- answer{members, err}
-		}()
-	}
-	var problem error
-	for range controlPlanes {
-		one := <-answers
-		if one.err == nil {
-			return one.members, nil
-		}
-		problem = cmp.Or(problem, one.err)
-	}
-	return nil, cmp.Or(problem, errors.New("there is no control plane to ask"))
+	return First(controlPlanes, func(node Node) ([]talosapi.Member, error) { return e.Cluster.Members(ctx, node) })
 }
 
 // stageRunning is the stage of a machine that runs, in Talos's words.
