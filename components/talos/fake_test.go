@@ -27,6 +27,7 @@ type calm struct {
 	effects      live.Effect
 	answersAfter int      // questions that are not answered before the effect is
 	refuses      error    // answer to a reboot
+	loses        error    // answer of a node that has staged a configuration
 	breaks       bool     // a node that reboots is not well afterwards
 	static       string   // problem of the static pods
 	gates        []string // unknown feature gates
@@ -138,7 +139,7 @@ func (c *calm) Stage(_ context.Context, node turn.Node, _ string) (undo func(con
 		c.staged, c.boots = map[string]bool{}, map[string]int{}
 	}
 	c.staged[node.Name] = true
-	return func(context.Context) error { c.did("unstage", node.Name); return nil }, nil
+	return func(context.Context) error { c.did("unstage", node.Name); return nil }, c.loses
 }
 
 // Try is forgotten after a time.

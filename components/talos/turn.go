@@ -293,10 +293,13 @@ func (t *turns) configures(configuration string) nodeChange {
 			change.Act = func(ctx context.Context) error {
 				t.say(fmt.Sprintf("%s: reboots for %s", node.Name, part))
 				undo, err := on.Stage(ctx, node, configuration)
-				if err != nil {
-					return err
+				if err != nil { // the node may have it all the same
+					return unstaged(ctx, undo, err)
 				}
-				if err := on.Reboot(ctx, node); err != nil {
+				switch err := on.Reboot(ctx, node); {
+				case errors.Is(err, talosapi.ErrSilent): // it may reboot, and keeps it
+					return fmt.Errorf("%w; %s", err, kept)
+				case err != nil:
 					return unstaged(ctx, undo, err)
 				}
 				return nil
@@ -330,13 +333,11 @@ func (t *turns) configures(configuration string) nodeChange {
 	}
 }
 
-// unstaged takes a configuration back that was staged for a reboot, and returns why the node has not rebooted. A node that has not answered
-// may reboot, and keeps it.
+// kept is what becomes of a staged configuration that is not taken back.
+const kept = "its next boot takes the changed configuration, also if the former one is declared again"
+
+// unstaged takes a configuration back that was staged for a reboot, and returns why the node has not rebooted.
 func unstaged(ctx context.Context, undo func(context.Context) error, why error) error {
-	const kept = "its next boot takes the changed configuration, also if the former one is declared again"
-	if errors.Is(why, talosapi.ErrSilent) {
-		return fmt.Errorf("%w; %s", why, kept)
-	}
 	if err := undo(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("%w; %s: %w", why, kept, err)
 	}

@@ -434,6 +434,15 @@ func TestTurns_ANodeThatDoesNotSayWhetherItRebootsKeepsWhatWasStaged(t *testing.
 	})
 }
 
+func TestTurns_AConfigurationIsTakenBackIfNobodyKnowsWhetherTheNodeHasIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.NeedsReboot, loses: talosapi.ErrSilent}
+		turns := turnsOf(t, on)
+		require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")), "infra-cp-1: timed out")
+		assert.Equal(t, []string{"cordon infra-cp-1", "stage infra-cp-1", "unstage infra-cp-1", "uncordon infra-cp-1"}, on.log)
+	})
+}
+
 func TestTurns_ANodeOfAClusterWithoutEtcdRebootsAtOnceToBeMended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{effects: live.NeedsReboot, unbootstraps: true}
