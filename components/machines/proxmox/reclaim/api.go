@@ -99,7 +99,8 @@ func (e *taskError) Error() string {
 	return fmt.Sprintf("%s %s of VM %d: %s", e.method, e.action, e.id, e.exit)
 }
 
-// ended waits until a task has ended, and returns its exit status.
+// ended waits until a task has ended, and returns its exit status. A task that ends with warnings has done its work, by
+// upid_status_is_error in Proxmox's PVE/Tools.pm.
 func (c *proxmox) ended(ctx context.Context, node, task string) (exit string, err error) {
 	err = until(ctx, "the end of a task", func(ctx context.Context) (string, error) {
 		var status struct{ Status, ExitStatus string }
@@ -109,7 +110,9 @@ func (c *proxmox) ended(ctx context.Context, node, task string) (exit string, er
 		if status.Status != "stopped" {
 			return "the task is still running", nil
 		}
-		exit = status.ExitStatus
+		if exit = status.ExitStatus; strings.HasPrefix(exit, "WARNINGS: ") {
+			exit = "OK"
+		}
 		return "", nil
 	})
 	return exit, err

@@ -56,3 +56,12 @@ func TestRestart_RebootsAVMAndStartsOneThatIsOff(t *testing.T) {
 	require.ErrorContains(t, Restart(t.Context(), api, wanted.ID), "500")
 	assert.Equal(t, []string{"POST /api2/json/nodes/pve2/qemu/1111/status/start"}, *changes)
 }
+
+func TestRestart_ATaskThatEndsWithWarningsHasDoneItsWork(t *testing.T) {
+	answers := aVM("running", `[]`)
+	answers["GET /api2/json/nodes/pve2/tasks/UPID:x/status"] = `{"status":"stopped","exitstatus":"WARNINGS: 1"}`
+	api, _ := proxmoxAPI(t, answers)
+	require.NoError(t, Restart(t.Context(), api, wanted.ID))
+	answers["GET /api2/json/nodes/pve2/tasks/UPID:x/status"] = `{"status":"stopped","exitstatus":"VM quit/powerdown failed"}`
+	require.ErrorContains(t, Restart(t.Context(), api, wanted.ID), "VM quit/powerdown failed")
+}
