@@ -270,6 +270,18 @@ func TestRun_UploadsNoSecondSnapshotWhileALostCallMayHaveAnEffect(t *testing.T) 
 	})
 }
 
+func TestRun_ReportsARestoreAlthoughTheAnswerOfTheCallWasLost(t *testing.T) {
+	spec, _ := recoverySpec(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.OnBootstrap = func(string) error { return status.Error(codes.Unavailable, "broken pipe") }
+		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.Equal(t, Report{Node: cp1, Bootstrapped: true, Recovered: snapshotName}, result)
+		assert.Len(t, c.bootstraps, 1)
+	})
+}
+
 func TestRun_RecoversByTheTalosAPI(t *testing.T) {
 	api := &server{}
 	connect, talosconfig := serve(t, api)

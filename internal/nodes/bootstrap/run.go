@@ -130,7 +130,7 @@ type job struct {
 	from   *snapshot.Opened // what is restored; nil until it is needed
 	done   bool             // this run has bootstrapped
 	since  time.Time        // when it did
-	silent time.Time        // until then, a call whose answer was lost may have an effect
+	silent time.Time        // until then, a call to recover whose answer was lost may have an effect; zero without such a call
 	woken  map[string]bool  // nodes that this run has rebooted, by name
 }
 
@@ -141,10 +141,10 @@ func (j *job) close() {
 }
 
 func (j *job) report(node string) Report {
-	report := Report{Node: node, Bootstrapped: j.done}
+	report := Report{Node: node, Bootstrapped: j.done || !j.silent.IsZero()} // the call without an answer had the effect
 	switch {
 	case !j.Recovery.restores():
-	case j.done:
+	case report.Bootstrapped:
 		report.Recovered = j.Recovery.From
 	default:
 		report.Unused = j.Recovery.From
