@@ -72,14 +72,34 @@ func (p Place) Prune(cluster, taken string) error {
 	return Prune(filepath.Dir(taken), cluster, p.Keep)
 }
 
+// silence is how long a control plane may send nothing of a snapshot: one that is switched off ends no connection.
+const silence = time.Minute
+
 func (p Place) save(ctx context.Context, from Source, node turn.Node, path string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ends := time.AfterFunc(silence, func() { cancel(fmt.Errorf("it has sent nothing for %s", silence)) })
+	defer ends.Stop()
 	data, err := from.EtcdSnapshot(ctx, node)
 	if err != nil {
 		return err
 	}
 	defer data.Close() //nolint:errcheck // all is read by then
-	_, err = Save(data, path, p.Recipients)
+	if _, err = Save(noted{data, func() { ends.Reset(silence) }}, path, p.Recipients); err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // Talos's client takes the end of ctx for the end of the snapshot
+	}
 	return err
+}
+
+// noted calls a function after each read.
+type noted struct {
+	io.Reader
+	after func()
+}
+
+func (n noted) Read(into []byte) (int, error) {
+	defer n.after()
+	return n.Reader.Read(into)
 }
 
 // copy puts the file of a snapshot into the bucket. Without the copy, nothing may be changed: the file may be gone together with the

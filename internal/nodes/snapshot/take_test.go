@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"filippo.io/age"
@@ -71,6 +72,38 @@ func TestPlace_TakesTheSnapshotOfTheNextControlPlaneIfOneSendsNoneOrHalfOfIt(t *
 	_, err = place.Take(t.Context(), source{"cp-1": whole[:100]}, target, time.Now().Add(time.Hour), t.Logf)
 	require.ErrorContains(t, err, "etcd gives no snapshot: cp-1: the snapshot is damaged")
 	require.ErrorContains(t, err, "cp-2: connection refused")
+}
+
+// stopping is a source whose first control plane is switched off when it has sent half, which ends no connection.
+type stopping struct{ source }
+
+func (s stopping) EtcdSnapshot(ctx context.Context, node turn.Node) (io.ReadCloser, error) {
+	whole, err := s.source.EtcdSnapshot(ctx, node)
+	if err != nil || node.Name != "cp-1" {
+		return whole, err
+	}
+	from, to := io.Pipe()
+	go func() {
+		_, _ = io.CopyN(to, whole, 100)
+		<-ctx.Done()
+		_ = to.Close() // as Talos's client does
+	}()
+	return from, nil
+}
+
+func TestPlace_TakesTheSnapshotOfTheNextControlPlaneIfOneStopsToSend(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	place, whole := snapshot.Place{Folder: "snapshots"}, snapshottest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		path, err := place.Take(t.Context(), stopping{source{"cp-1": whole, "cp-2": whole}}, target, start, t.Logf)
+		require.NoError(t, err)
+		assert.FileExists(t, path)
+		assert.Equal(t, time.Minute, time.Since(start))
+
+		_, err = place.Take(t.Context(), stopping{source{"cp-1": whole}}, target, time.Now(), t.Logf)
+		require.ErrorContains(t, err, "cp-1: it has sent nothing for 1m0s")
+	})
 }
 
 func TestPlace_WithoutAFolderTakesNone(t *testing.T) {
