@@ -1,6 +1,7 @@
 package rotate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -178,14 +179,16 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 	at := slices.IndexFunc(roots, func(root Root) bool { return root.Namespace == workload.Namespace })
 	since := roots[at].Since
 	j.Say("restarts %s: its pods may not trust both CAs", workload)
-	var before *rollout
+	var before *rollout // also if the answer to the restart is lost, and the restart is sent again
+	restarted := false
 	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
 		now, err := j.kubernetes.Rollout(ctx, workload)
-		if err == nil && before == nil {
+		if err == nil && !restarted {
+			before = cmp.Or(before, new(now))
 			if err := j.kubernetes.Restart(ctx, workload, since); err != nil {
 				return "it cannot be restarted: " + err.Error(), nil
 			}
-			before = new(now)
+			restarted = true
 			now, err = j.kubernetes.Rollout(ctx, workload)
 		}
 		switch {

@@ -30,6 +30,7 @@ type pods struct {
 	starts    time.Duration                // how long a new pod is not available
 	onPods    func()                       // before pods are listed
 	onRelease func(namespace string) error // its error is the API's answer
+	onRestart func() error                 // after a restart; its error is the API's answer
 	takenBack bool                         // an owner of workloads removes restarts from their templates
 }
 
@@ -151,6 +152,9 @@ func (p *pods) Restart(_ context.Context, workload Workload, since time.Time) er
 		if one.Workload == workload && !p.stuck {
 			p.add(one.Namespace, one.Name, workload, time.Now())
 		}
+	}
+	if p.onRestart != nil {
+		return p.onRestart()
 	}
 	return nil
 }
@@ -458,5 +462,20 @@ func TestRun_OfKubernetesDoesNotWaitForAWorkloadThatWasNotAvailable(t *testing.T
 	p = withPods(t, s)
 	p.starts = 24 * time.Hour
 	_, _, err = rotated(t, s, p)
+	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: 0 of its pods are available, and 1 were before)")
+}
+
+func TestRun_OfKubernetesKnowsWhatWasAvailableBeforeARestartWhoseAnswerWasLost(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.starts = 24 * time.Hour
+	lost := []error{errors.New("timed out")}
+	p.onRestart = func() (err error) {
+		if len(lost) > 0 {
+			err, lost = lost[0], nil
+		}
+		return err
+	}
+	_, _, err := rotated(t, s, p)
 	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: 0 of its pods are available, and 1 were before)")
 }
