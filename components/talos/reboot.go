@@ -72,7 +72,7 @@ func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string)
 	return func(_ context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		reboots := false // whether the provider reboots is over when it has ended
 		return turn.Change{
-			Node: node, Drains: true,
+			Node: node, Of: ofVM, Drains: true,
 			After: func(ctx context.Context, boot string) (err error) {
 				reboots, err = m.complete(ctx, on, node, boot, grows)
 				return err
@@ -118,7 +118,7 @@ func (t *turns) finishUpdates(ctx context.Context) error {
 	}
 	slices.SortStableFunc(nodes, turn.ByRole)
 	return t.engine.InOrder(nodes, func(node turn.Node) error {
-		return t.engine.Take(ctx, turn.Change{Node: node, Drains: true, Reboots: true, Act: halfWay[node.Name].finish})
+		return t.engine.Take(ctx, turn.Change{Node: node, Of: ofVM, Drains: true, Reboots: true, Act: halfWay[node.Name].finish})
 	})
 }
 

@@ -162,6 +162,9 @@ func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 	})
 }
 
+// What a change is of.
+const ofVM, ofConfiguration = "the VM", "the configuration"
+
 // lookTimeout is the longest look at one machine.
 const lookTimeout = 10 * time.Second
 
@@ -280,7 +283,7 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 // perhaps on the node: the next run goes on. The other order would lose the reboot, because neither would show a difference any more.
 func (t *turns) configures(configuration string) nodeChange {
 	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
-		change := turn.Change{Node: node, Drains: true}
+		change := turn.Change{Node: node, Of: ofConfiguration, Drains: true}
 		if err := t.checkGates(ctx, on, node, configuration); err != nil {
 			return change, false, err
 		}
@@ -310,7 +313,7 @@ func (t *turns) configures(configuration string) nodeChange {
 				return change, false, err
 			}
 			t.say(fmt.Sprintf("%s: Talos restarts containerd for %s", node.Name, part))
-			change = turn.Change{Node: node, Quiet: true, Check: turn.Restarted("cri", before)}
+			change = turn.Change{Node: node, Of: ofConfiguration, Quiet: true, Check: turn.Restarted("cri", before)}
 		case live.NeedsMachine:
 			return change, false, fmt.Errorf("%s of a machine does not change; raise its generation, which replaces the machine", part)
 		case live.NeedsCluster:
@@ -366,7 +369,9 @@ func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) tur
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	nodes, err := on.Nodes(ctx)
-	change := turn.Change{Node: node, Quiet: true, Awaits: turn.OthersWell, Unready: err != nil || !nodes[node.Name].Ready}
+	change := turn.Change{
+		Node: node, Of: ofConfiguration, Quiet: true, Awaits: turn.OthersWell, Unready: err != nil || !nodes[node.Name].Ready,
+	}
 	if machine, err := on.Machine(ctx, node); err == nil && machine.Problem() != "" {
 		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may fix it: %s", node.Name, machine.Problem()))
 		change.Awaits = turn.Nothing

@@ -86,7 +86,7 @@ func TestChecks_OneThatFailsDuringAnotherTurnIsAwaitedAsLongAsThatLasts(t *testi
 		away := false
 		e := f.checked(t, nodes, func() bool { return away })
 		e.MaxUnavailable = "2"
-		e.proven = true
+		e.proven = map[string]bool{"": true}
 		slow := Change{Node: named(nodes, "worker-1"), Act: func(context.Context) error {
 			f.with(func() { away = true })
 			time.Sleep(3 * SpareTimeout)

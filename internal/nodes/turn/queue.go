@@ -29,7 +29,7 @@ func (e *Engine) claim(ctx context.Context, c Change) error {
 	defer e.leave(node)
 	what := node.Name + "'s turn"
 	for {
-		err := e.Until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
+		err := e.Until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(c), e.Failed() })
 		if err == nil {
 			since := e.asksSince()
 			err = e.Until(ctx, SpareTimeout, e.stable(c), what, func(ctx context.Context) (string, error) {
@@ -37,7 +37,7 @@ func (e *Engine) claim(ctx context.Context, c Change) error {
 			})
 		}
 		switch {
-		case err == nil && e.take(node):
+		case err == nil && e.take(c):
 			return nil
 		case err == nil, errors.Is(err, errOvertaken):
 		default:
@@ -52,7 +52,7 @@ func (e *Engine) look(ctx context.Context, c Change, since time.Time) (missing s
 	if err := e.Failed(); err != nil {
 		return "", err
 	}
-	if e.busy(node) != "" {
+	if e.busy(c) != "" {
 		return "", errOvertaken
 	}
 	switch {
@@ -127,16 +127,16 @@ func (e *Engine) leave(node Node) {
 }
 
 // take begins a node's turn, unless another one is in its turn or goes first.
-func (e *Engine) take(node Node) bool {
+func (e *Engine) take(c Change) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.failed != "" || e.busyLocked(node) != "" {
+	if e.failed != "" || e.busyLocked(c) != "" {
 		return false
 	}
 	if e.taking == nil {
-		e.taking = map[string]Node{}
+		e.taking = map[string]Change{}
 	}
-	e.taking[node.Name] = node
+	e.taking[c.Node.Name] = c
 	return true
 }
 
@@ -144,33 +144,40 @@ func (e *Engine) take(node Node) bool {
 func (e *Engine) give(node Node, failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	of := e.taking[node.Name].Of
 	delete(e.taking, node.Name)
 	e.disturbed = ""
-	if failed {
+	switch {
+	case failed:
 		e.failed = cmp.Or(e.failed, node.Name)
+	case node.Role == cluster.Worker:
+		if e.proven == nil {
+			e.proven = map[string]bool{}
+		}
+		e.proven[of] = true
 	}
-	e.proven = e.proven || !failed && node.Role == cluster.Worker
 }
 
 // busy returns which turn of this engine a node has to wait for; "" if for none.
-func (e *Engine) busy(node Node) string {
+func (e *Engine) busy(c Change) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.busyLocked(node)
+	return e.busyLocked(c)
 }
 
-// busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, and so does the first worker, which shows
-// what the change does; then workers as many together as may be out of service, but one with disks of the storage. Of nodes that the
-// cluster can spare, control planes go first, and then each in the order of the nodes, but for those that wait for the storage.
-func (e *Engine) busyLocked(node Node) string {
-	workers, storage := 0, false
-	for name, other := range e.taking {
+// busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, and so does the first worker of each change,
+// which shows what the change does; then workers as many together as may be out of service, but one with disks of the storage. Of nodes
+// that the cluster can spare, control planes go first, and then each in the order of the nodes, but for those that wait for the storage.
+func (e *Engine) busyLocked(c Change) string {
+	node, workers, storage := c.Node, 0, false
+	for name, taken := range e.taking {
+		other := taken.Node
 		storage = storage || e.stores(other)
 		if node.IsControlPlane() || other.IsControlPlane() || name == node.Name {
 			return name + " is in its turn"
 		}
 		workers++
-		if workers >= e.atOnce() || !e.proven || e.stores(node) && e.stores(other) {
+		if workers >= e.atOnce() || !e.proven[c.Of] || !e.proven[taken.Of] || e.stores(node) && e.stores(other) {
 			return name + " is in its turn"
 		}
 	}

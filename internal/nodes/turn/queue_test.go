@@ -20,6 +20,7 @@ type queue struct {
 	*fake
 	engine *Engine
 	nodes  []Node
+	of     string // what the next change is of
 	turns  map[string]*Turn
 	errs   map[string]error
 }
@@ -33,9 +34,10 @@ func newQueue(t *testing.T, workers int, most cluster.Share) *queue {
 
 // ask asks for turns, in this order.
 func (q *queue) ask(t *testing.T, names ...string) {
+	of := q.of
 	for _, name := range names {
 		go func() {
-			turn, err := q.engine.Begin(t.Context(), Change{Node: named(q.nodes, name), Drains: true})
+			turn, err := q.engine.Begin(t.Context(), Change{Node: named(q.nodes, name), Of: of, Drains: true})
 			q.with(func() {
 				if err != nil {
 					q.errs[name] = err
@@ -100,10 +102,24 @@ func TestBegin_ControlPlanesGoFirstAndAloneAndWorkersTogether(t *testing.T) {
 	})
 }
 
+func TestBegin_TheFirstWorkerWithEachChangeIsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 3, "3")
+		for _, q.of = range []string{"VM", "configuration"} {
+			q.ask(t, "worker-1", "worker-2", "worker-3")
+			assert.Equal(t, []string{"worker-1"}, q.began(time.Minute), "what another %s does, no other change has shown", q.of)
+			q.end(t, "worker-1")
+			assert.Equal(t, []string{"worker-2", "worker-3"}, q.began(time.Minute))
+			q.end(t, "worker-2")
+			q.end(t, "worker-3")
+		}
+	})
+}
+
 func TestBegin_NodesWithDisksOfTheStorageTakeTheirTurnsOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 4, "3")
-		q.engine.Storage, q.engine.proven = []string{"worker-1", "worker-2", "worker-3"}, true
+		q.engine.Storage, q.engine.proven = []string{"worker-1", "worker-2", "worker-3"}, map[string]bool{"": true}
 		q.ask(t, "worker-1", "worker-2", "worker-3", "worker-4")
 		assert.Equal(t, []string{"worker-1", "worker-4"}, q.began(time.Minute))
 		q.end(t, "worker-1")

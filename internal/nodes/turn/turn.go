@@ -100,10 +100,10 @@ type Engine struct {
 
 	mu      sync.Mutex
 	waiting map[string]waiting   // nodes that wait for their turn
-	taking  map[string]Node      // nodes in their turn
+	taking  map[string]Change    // of the nodes in their turn
 	back    map[string]time.Time // since when a node that an earlier run has left cordoned is healthy again
 	failed  string               // the first node whose turn failed: after it, no other one begins
-	proven  bool                 // a worker has ended its turn: until then, workers take theirs one after the other
+	proven  map[string]bool      // changes, by Of, with which a worker has ended its turn: until then, workers get each one after the other
 
 	settled   time.Time // when the checks held again after a turn, for the last time
 	disturbed string    // the check that fails while nodes are in their turns, until one of them has ended its turn
@@ -112,6 +112,7 @@ type Engine struct {
 // Change is a change of one node.
 type Change struct {
 	Node    Node
+	Of      string                              // what is changed, such as the VM: the first worker shows what this does
 	Quiet   bool                                // interrupts no pod: the node is neither cordoned nor drained
 	Awaits  Awaited                             // what must be so before the turn begins
 	Leaves  bool                                // the node is removed

@@ -196,7 +196,7 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 // upgradeKubelet changes the image of a node's kubelet in the node's turn.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
 	return j.engine.Take(ctx, turn.Change{
-		Node: node, Quiet: true,
+		Node: node, Of: "the kubelet", Quiet: true,
 		Act: func(ctx context.Context) error {
 			j.Say("kubelet on %s: is changed to %s", node.Name, image)
 			return j.SetImage(ctx, node, versions.Kubelet, image)

@@ -39,7 +39,7 @@ func (j *job) rebootNode(ctx context.Context, node turn.Node) error {
 		return err
 	}
 	err = j.engine.Take(ctx, turn.Change{
-		Node: node, Drains: true, Reboots: true, Act: func(ctx context.Context) error { return j.Reboot(ctx, node) },
+		Node: node, Of: "the boot", Drains: true, Reboots: true, Act: func(ctx context.Context) error { return j.Reboot(ctx, node) },
 	})
 	if err != nil {
 		return err

@@ -363,6 +363,19 @@ func TestRun_AfterAComponentThatDidNotStartNoOtherNodeGetsIt(t *testing.T) {
 	}
 }
 
+// Talos's new version on the workers shows nothing of the kubelet's.
+func TestRun_AKubeletThatDoesNotStartIsOnOneWorkerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		spec.MaxUnavailable = "2"
+		f.broken = map[versions.Component]string{versions.Kubelet: "worker-1"}
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "worker-1 is not back")
+		assert.Contains(t, f.log, "kubelet on worker-1")
+		assert.NotContains(t, f.log, "kubelet on worker-2")
+	})
+}
+
 func TestRun_NamesRemovedAPIsThatAreInUse(t *testing.T) {
 	const metrics = `# HELP apiserver_requested_deprecated_apis [STABLE] Gauge of deprecated APIs that have been requested
 apiserver_requested_deprecated_apis{group="flowcontrol",removed_release="1.35",resource="flowschemas",subresource="",version="v1beta3"} 1

@@ -11,7 +11,7 @@ import (
 // say; a node that is drained already has nothing left to drain.
 func (j *job) upgradeNode(ctx context.Context, node turn.Node) error {
 	err := j.engine.Take(ctx, turn.Change{
-		Node: node, Drains: true, Reboots: true,
+		Node: node, Of: "Talos", Drains: true, Reboots: true,
 		Act: func(ctx context.Context) error { return j.install(ctx, node) },
 		Check: func(_ context.Context, boot string, machine turn.Machine, _ turn.KubeNode) (string, error) {
 			return j.upgraded(boot, machine)
