@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// Hooks returns the hooks with which the hypervisor reboots a machine in its node's turn. In a preview, they say which machine may be rebooted,
-// why, and how.
+// Hooks returns the hooks with which the hypervisor reboots a machine in its node's turn. In a preview, they say which machine may be
+// rebooted, why, and how.
 func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.ResourceHookBinding, error) {
 	node := update.Node
 	announce, err := ctx.RegisterResourceHook(t.NameOf(node.Name, "reboot"), func(change *pulumi.ResourceHookArgs) error {

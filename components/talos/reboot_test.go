@@ -124,8 +124,8 @@ func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T
 func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {
 	all := allMachines(t)
 	declared := arguments(t).Cluster
-	assert.Equal(t, "infra-cp-1 may reboot for its changed cpu, memory: after its turn has come it is cordoned, drained, changed and uncordoned "+
-		"once it is back (control planes go first, one at a time)", announcement(declared, all[0], []string{"cpu", "memory"}))
+	assert.Equal(t, "infra-cp-1 may reboot for its changed cpu, memory: after its turn has come it is cordoned, drained, changed and "+
+		"uncordoned once it is back (control planes go first, one at a time)", announcement(declared, all[0], []string{"cpu", "memory"}))
 	assert.Contains(t, announcement(declared, all[3], []string{"memory"}), "(after the control planes, 1 at a time)")
 	declared = arguments(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }).Cluster
 	assert.Contains(t, announcement(declared, all[0], []string{"memory"}), "it is the only control plane, so the Kubernetes API is away meanwhile")

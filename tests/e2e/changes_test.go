@@ -349,7 +349,7 @@ func refused(l *lab) {
 // refusals are the rows of what is refused, with the words of `up`.
 var refusals = []row{
 	{
-		cell: "`nodePools[].nodes[].address`, `nodePools[].firstAddress`, `nodePools[].firstAddress6`", does: "refused for a node that stays, if the cluster runs",
+		cell: "`nodePools[].nodes[].address`, `nodePools[].firstAddress`, `nodePools[].firstAddress6`", does: "refused for a node that stays",
 		edit: func(s settings) { s.node("infra-cp-1")["address"] = "10.25.11.19" },
 		says: `nodePools\[\]\.nodes\[\]\.address: infra-cp-1 has 10\.25\.11\.11, and 10\.25\.11\.19 is declared`,
 	},
@@ -379,12 +379,12 @@ var refusals = []row{
 		says: `network\.podCIDR: Node infra-\S+ has the range 10\.244\.\d+\.0/24, which it keeps; declare the former one`,
 	},
 	{
-		cell: "`network.serviceCIDR`, `network.ipv6`", does: "new cluster: the ranges of nodes and Services that exist never change. Refused",
+		cell: "`network.serviceCIDR`, `network.ipv6`", does: "new cluster: the ranges of nodes and Services that exist never change",
 		edit: func(s settings) { s.set("network", map[string]any{"serviceCIDR": "10.247.0.0/16"}) },
 		says: `network\.serviceCIDR: ServiceCIDR kubernetes has the range 10\.245\.0\.0/16, which it keeps; declare the former one`,
 	},
 	{
-		cell: "`network.nodeCIDR`, `network.vip`", does: "new cluster",
+		cell: "`network.vip`", does: "new cluster",
 		edit: func(s settings) { s.set("network", map[string]any{"vip": "10.25.11.9"}) },
 		says: `network\.vip: the cluster has 10\.25\.11\.10, and 10\.25\.11\.9 is declared`,
 	},
@@ -399,7 +399,7 @@ var refusals = []row{
 		says: `cluster\.name: the cluster has infra, and other is declared; declare infra, and make another cluster`,
 	},
 	{
-		cell: "`network.nodeCIDR`, `network.vip`", does: "new cluster",
+		cell: "`network.nodeCIDR`", does: "with all addresses in it, drain and reboot",
 		edit: func(s settings) { s.renumber("10.25.11.", "10.26.11.") },
 		says: `nodePools\[\]\.nodes\[\]\.address: infra-cp-1 has 10\.25\.11\.11, and 10\.26\.11\.11 is declared`,
 	},

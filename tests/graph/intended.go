@@ -1,4 +1,5 @@
-// Package graph tests what the program registers with Pulumi, on mocks. It says which changes of the states that releases have left are meant.
+// Package graph tests what the program registers with Pulumi, on mocks. It says which changes of the states that releases have left are
+// meant.
 package graph
 
 // Intended are changes of what exists that a release makes on purpose, in place: the type and name of a resource, and a part of it; or only
