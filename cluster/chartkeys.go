@@ -196,7 +196,7 @@ func ShownKind(value any) string {
 	case "object":
 		return "is a mapping"
 	case "string":
-		text := syntax.Shown(syntax.Form{}, value.(string))
+		text := syntax.ShownText(value.(string))
 		if text == value { // the quotes are what makes it text
 			text = strconv.Quote(text)
 		}

@@ -132,7 +132,7 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 		if form, isForm := one.Want.(*regexp.Regexp); isForm {
 			for _, item := range append(slices.Clone(list), value) {
 				if text, _ := item.(string); text != "" && !isTemplate(text) && !form.MatchString(text) {
-					findings.Found(KeyPath(path, one.Path), "remove it", "%s %s", syntax.Shown(syntax.Form{}, text), one.Why)
+					findings.Found(KeyPath(path, one.Path), "remove it", "%s %s", syntax.ShownText(text), one.Why)
 				}
 			}
 			continue
@@ -150,7 +150,7 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 		case isList:
 			findings.Found(KeyPath(path, one.Path), "remove it", "an empty list %s", one.Why)
 		default:
-			findings.Found(KeyPath(path, one.Path), "remove it", "%s %s", syntax.Shown(syntax.Form{}, fmt.Sprint(value)), one.Why)
+			findings.Found(KeyPath(path, one.Path), "remove it", "%s %s", syntax.ShownText(fmt.Sprint(value)), one.Why)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (p podValues) mount(path string, given map[string]any) {
 func (p podValues) variable(path string, given map[string]any) {
 	p.needs(path, given, "name")
 	if name, _ := given["name"].(string); name != "" && !isTemplate(name) && len(validation.IsRelaxedEnvVarName(name)) > 0 {
-		p.Found(path+".name", "remove what is no printable character, and =", "%s is no name of a variable", syntax.Shown(syntax.Form{}, name))
+		p.Found(path+".name", "remove what is no printable character, and =", "%s is no name of a variable", syntax.ShownText(name))
 	}
 	if given["value"] != nil && given["value"] != "" && given["valueFrom"] != nil {
 		p.Found(path, "keep one", "has value and valueFrom, of which Kubernetes takes one")
@@ -70,7 +70,7 @@ func (p podValues) variable(path string, given map[string]any) {
 func (p podValues) volume(path string, given map[string]any) {
 	p.needs(path, given, "name")
 	if name, _ := given["name"].(string); name != "" && !isTemplate(name) && len(validation.IsDNS1123Label(name)) > 0 {
-		p.Found(path+".name", lowerCase, "%s is no name of a volume", syntax.Shown(syntax.Form{}, name))
+		p.Found(path+".name", lowerCase, "%s is no name of a volume", syntax.ShownText(name))
 	}
 }
 
@@ -139,7 +139,7 @@ func (p podValues) twice(path string, list []any, kind reflect.Type) {
 		given, _ := item.(map[string]any)
 		name, isText := given["name"].(string)
 		if isText && seen[name] && slices.Contains(unique, kind) {
-			p.Found(ItemPath(path, i)+".name", "remove one", "%s is there twice", syntax.Shown(syntax.Form{}, name))
+			p.Found(ItemPath(path, i)+".name", "remove one", "%s is there twice", syntax.ShownText(name))
 		}
 		seen[name] = true
 	}
@@ -240,7 +240,7 @@ func (p podValues) named(path, key string, value any) {
 	if !isText || text == "" || isTemplate(text) {
 		return
 	}
-	found := func(remedy, problem string) { p.Found(path, remedy, "%s "+problem, syntax.Shown(syntax.Form{}, text)) }
+	found := func(remedy, problem string) { p.Found(path, remedy, "%s "+problem, syntax.ShownText(text)) }
 	switch {
 	case (key == "priorityClassName" || key == "runtimeClassName") && len(validation.IsDNS1123Subdomain(text)) > 0:
 		found(lowerCase, "is no name of an object")

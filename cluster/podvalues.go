@@ -259,7 +259,7 @@ func (p podValues) check(path, key string, value any, kind reflect.Type) {
 			p.scalar(path, value, reflect.Int)
 		} else if share.MatchString(key) && len(validation.IsValidPercent(text)) > 0 {
 			p.Found(path, "write a number without quotes, or a share such as 25%", "%s is neither a number nor a share",
-				syntax.Shown(syntax.Form{}, text))
+				syntax.ShownText(text))
 		}
 	case kind.Kind() == reflect.Slice && !isList:
 		p.Found(path, "write a list, each item after a dash", "is %s", shape(value))
@@ -280,7 +280,7 @@ func (p podValues) check(path, key string, value any, kind reflect.Type) {
 	case kind.Kind() == reflect.Struct:
 		p.object(path, given, kind)
 	case isText && text != "" && choices[kind] != nil && !slices.Contains(choices[kind], text):
-		p.Found(path, OneOf(text, choices[kind]), "%s is not known to Kubernetes", syntax.Shown(syntax.Form{}, text))
+		p.Found(path, OneOf(text, choices[kind]), "%s is not known to Kubernetes", syntax.ShownText(text))
 	default:
 		p.scalar(path, value, kind.Kind())
 	}
@@ -328,7 +328,7 @@ func shape(value any) string {
 	case []any:
 		return "a list"
 	case string:
-		return "the text " + syntax.Shown(syntax.Form{}, value)
+		return "the text " + syntax.ShownText(value)
 	default:
 		return fmt.Sprint(value)
 	}
@@ -349,7 +349,7 @@ func jsonFields(kind reflect.Type) map[string]reflect.Type {
 func (p podValues) quantity(path string, value any) {
 	text := fmt.Sprint(value)
 	if quantity, err := resource.ParseQuantity(text); err != nil || quantity.Sign() < 0 {
-		p.Found(path, "write one, such as 500m of cpu or 256Mi of memory", "%s is no quantity of Kubernetes", syntax.Shown(syntax.Form{}, text))
+		p.Found(path, "write one, such as 500m of cpu or 256Mi of memory", "%s is no quantity of Kubernetes", syntax.ShownText(text))
 	}
 }
 
@@ -368,7 +368,7 @@ func (p podValues) labels(path string, given map[string]any) {
 			p.Found(at, "write a name, after a domain and a slash if you like, such as example.com/team", "has a key that is no label's")
 		case len(validation.IsValidLabelValue(value)) > 0:
 			p.Found(at, "write letters, digits, dashes, dots and underscores, at most 63", "%s is no label of Kubernetes",
-				syntax.Shown(syntax.Form{}, value))
+				syntax.ShownText(value))
 		}
 	}
 }

@@ -39,6 +39,9 @@ func Shown(form Form, value string) string {
 	return shortened(value)
 }
 
+// ShownText is Shown for a text of no form.
+func ShownText(text string) string { return Shown(Form{}, text) }
+
 // ShownPath is the path of a key as a message may show it: without what may be a secret in the name of a key.
 func ShownPath(path string) string { return secrecy.HideInKeys(path) }
 

@@ -374,7 +374,7 @@ func shown(scalar any) string {
 	case strings.Contains(strings.TrimSpace(text), "\n"):
 		return hidden // may be a whole section
 	}
-	return syntax.Shown(syntax.Form{}, text)
+	return syntax.ShownText(text)
 }
 
 // hidden stands for a value of which nothing may be shown.

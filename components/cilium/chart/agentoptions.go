@@ -76,7 +76,7 @@ func checkOptions(findings *cluster.Findings, path, version string, given, own m
 			findings.Found(at, "remove it; where a key of cilium sets it, use that", "%s is an option that Slipway sets by the value %s",
 				name, value)
 		} else if kind := typeOf(name); known && !takesOption(kind, text) {
-			findings.Found(at, "write "+typesToWrite[kind], "%s is no value of %s, and Cilium ends with it", syntax.Shown(syntax.Form{}, text), name)
+			findings.Found(at, "write "+typesToWrite[kind], "%s is no value of %s, and Cilium ends with it", syntax.ShownText(text), name)
 		}
 	}
 	extra, _ := given["extraConfig"].(map[string]any)
@@ -268,7 +268,7 @@ func checkAgent(findings *cluster.Findings, path string, v Values, given map[str
 		if words := agentWords[at]; isText && !slices.Contains(words, strings.ToLower(text)) {
 			written := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
 			findings.Found(cluster.KeyPath(path, at), "write "+strings.Join(written, " or "), "%s is not known to the agent",
-				syntax.Shown(syntax.Form{}, text))
+				syntax.ShownText(text))
 		}
 	}
 	for _, at := range slices.Sorted(maps.Keys(agentRanges)) {

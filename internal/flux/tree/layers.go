@@ -96,7 +96,7 @@ func (d declared) checkFields(found func(remedy, problem string, values ...any))
 		case !given || strings.Contains(value.Value, "${"):
 		default:
 			if _, err := time.ParseDuration(value.Value); err != nil {
-				found("write a number with a unit, such as 10m", "its %s %s is no duration", name, syntax.Shown(syntax.Form{}, value.Value))
+				found("write a number with a unit, such as 10m", "its %s %s is no duration", name, syntax.ShownText(value.Value))
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (d declared) checkSource(found func(remedy, problem string, values ...any))
 		found("add sourceRef, such as {kind: GitRepository, name: "+cluster.FluxSync+"}", "has no source")
 	case strings.Contains(source.Kind, "${") || slices.Contains(sourceKinds, source.Kind):
 	default:
-		found(cluster.OneOf(source.Kind, sourceKinds), "%s is no kind of its sourceRef", syntax.Shown(syntax.Form{}, source.Kind))
+		found(cluster.OneOf(source.Kind, sourceKinds), "%s is no kind of its sourceRef", syntax.ShownText(source.Kind))
 	}
 	if meant := syntax.Nearest(source.Name, []string{cluster.FluxSync}, 2); meant != "" && source.Name != meant {
 		found("did you mean "+meant+"?", "its source %s is not declared", source.Name)

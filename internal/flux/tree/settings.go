@@ -141,7 +141,7 @@ func (r *reader) checkSettings(stack *cluster.Cluster, all bool) (cluster.Proble
 			}
 		}
 		if problem, remedy := setting.fault(given[key]); problem != "" {
-			findings.Found(at(key), remedy, "%s %s", syntax.Shown(syntax.Form{}, given[key]), problem)
+			findings.Found(at(key), remedy, "%s %s", syntax.ShownText(given[key]), problem)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(known)) {
