@@ -100,11 +100,7 @@ func (c chartKeys) check(findings *Findings, path, at string, given map[string]a
 			if inKubernetes(at, key) || here == path+".global" { // which Helm gives to all charts
 				continue
 			}
-			remedy := "remove it"
-			if meant := Suggest(key, names); meant != "" {
-				remedy = "did you mean " + meant + "?"
-			}
-			findings.Found(here, remedy, "is no value of the chart %s", c.chart)
+			findings.Found(here, MeantOr("remove it", key, names), "is no value of the chart %s", c.chart)
 			continue
 		}
 		if !c.keys[there].takes(given[key]) {

@@ -257,11 +257,7 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 	}
 	allowed := into.Interface().(cluster.Choice).Choices()
 	if !slices.Contains(allowed, text) {
-		remedy := "write " + oneOf(allowed)
-		if meant := cluster.Suggest(text, allowed); meant != "" {
-			remedy = "did you mean " + meant + "?"
-		}
-		d.Unreadable(path, remedy, "%s is not known", shown(text))
+		d.Unreadable(path, cluster.MeantOr("write "+oneOf(allowed), text, allowed), "%s is not known", shown(text))
 		return
 	}
 	into.SetString(text)
