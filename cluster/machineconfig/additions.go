@@ -39,7 +39,7 @@ func (c *comparison) checkAdditions() {
 
 func (c *comparison) add(path []string, problem, remedy string) {
 	if problem != "" {
-		c.found = append(c.found, difference{path: path, problem: problem, remedy: remedy})
+		c.found = append(c.found, fault{strings.Join(path, "."), problem, remedy})
 	}
 }
 
@@ -47,7 +47,7 @@ func (c *comparison) add(path []string, problem, remedy string) {
 func (c *comparison) checkKeys(before, machine any, part string, check func(key string, value any) (problem, remedy string)) {
 	values, _ := at(machine, part).(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if value := values[key]; at(at(before, part), key) == nil {
+		if value := values[key]; at(before, part, key) == nil {
 			problem, remedy := check(key, value)
 			c.add([]string{"machine", part, key}, problem, remedy)
 		}
@@ -143,7 +143,7 @@ func faultOf(form, text string) *syntax.Fault {
 // outgrows tells whether a volume of the system disk must be larger than the disk. Talos would wait for another disk for ever.
 func (c *comparison) outgrows(volume any) bool {
 	provisioning := at(volume, "provisioning")
-	match, given := at(at(provisioning, "diskSelector"), "match").(string)
+	match, given := at(provisioning, "diskSelector", "match").(string)
 	text, _ := at(provisioning, "minSize").(string)
 	var least block.ByteSize
 	return (!given || match == "system_disk") && least.UnmarshalText([]byte(text)) == nil && least.Value() > uint64(c.node.Disk)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
+	"github.com/siderolabs/gen/xslices"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
@@ -15,16 +16,14 @@ import (
 
 // wrong is an argument in a configuration that a component of Kubernetes does not take, so that it does not start.
 type wrong struct {
-	part            string // of the configuration
-	item            string // the flag, the feature gate or the admission plugin
-	problem, remedy string
+	fault
+	item string // the flag, the feature gate or the admission plugin
 }
 
-// argued are the arguments that a configuration gives to etcd and to the components of Kubernetes, by their ids in Talos, the feature gates
-// and the fields of its own configuration that it gives to the kubelet, and those that it gives to the scheduler.
+// argued are the arguments that a configuration gives to etcd and to the components of Kubernetes, by their ids in Talos, and the fields of
+// their own configurations that it gives to the kubelet and to the scheduler.
 type argued struct {
 	arguments map[string][]string
-	gates     []string
 	fields    map[string]any
 	scheduler map[string]any
 	partial   bool // patches add more, so that values cannot be compared with each other
@@ -59,9 +58,6 @@ func arguedBy(full config.Provider) argued {
 	if m := full.Machine(); m != nil {
 		add(k8s.KubeletID, m.Kubelet().ExtraArgs())
 		given.fields = m.Kubelet().ExtraConfig()
-		if set, ok := m.Kubelet().ExtraConfig()["featureGates"].(map[string]any); ok {
-			given.gates = slices.Sorted(maps.Keys(set))
-		}
 	}
 	return given
 }
@@ -79,10 +75,16 @@ func FeatureGates(full config.Provider) map[string][]string {
 			}
 		}
 	}
-	if set, is := given.fields["featureGates"].(map[string]any); is {
-		names[componentParts[k8s.KubeletID]+".extraConfig.featureGates"] = slices.Sorted(maps.Keys(set))
+	if set := given.gateFields(); set != nil {
+		names[kubeletConfig.part+".featureGates"] = slices.Sorted(maps.Keys(set))
 	}
 	return names
+}
+
+// gateFields are the feature gates in the kubelet's own configuration.
+func (a argued) gateFields() map[string]any {
+	gates, _ := a.fields["featureGates"].(map[string]any)
+	return gates
 }
 
 // wrongFor returns the arguments that a version of Kubernetes does not take: what was removed, and what is mistyped.
@@ -122,7 +124,8 @@ var kept = map[string][]struct {
 }
 
 // keptBy returns the flags that a release of Talos keeps for itself, and those that its etcd does not have any more.
-func (a argued) keptBy(talos string) (all []wrong) {
+func (a argued) keptBy(talos string) []wrong {
+	var found knowledge
 	comes, err := semver.ParseTolerant(talos)
 	if err != nil {
 		return nil
@@ -131,10 +134,8 @@ func (a argued) keptBy(talos string) (all []wrong) {
 		for _, keeps := range kept[id] {
 			given := slices.ContainsFunc(a.arguments[id], func(argument string) bool { return strings.HasPrefix(argument, "--"+keeps.flag+"=") })
 			if given && comes.Minor >= keeps.since && (keeps.before == 0 || comes.Minor < keeps.before) {
-				all = append(all, wrong{
-					part: componentParts[id] + ".extraArgs." + keeps.flag, item: keeps.flag, remedy: removeIt,
-					problem: fmt.Sprintf("Talos %d.%d sets %s itself, and starts no %s that is given it, too", comes.Major, comes.Minor, keeps.flag, id),
-				})
+				found.refuseFlag(id, keeps.flag, fmt.Sprintf("Talos %d.%d sets %s itself, and starts no %s that is given it, too",
+					comes.Major, comes.Minor, keeps.flag, id), removeIt)
 			}
 		}
 	}
@@ -142,14 +143,12 @@ func (a argued) keptBy(talos string) (all []wrong) {
 	for _, argument := range a.arguments[etcdID] {
 		flag, _, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
 		gone := removedBy(etcdID, flag, table) != 0 || table != 0 && slices.Contains(goneFromEtcd, flag)
-		if gone && !slices.ContainsFunc(all, func(one wrong) bool { return one.item == flag }) {
-			all = append(all, wrong{
-				part: componentParts[etcdID] + ".extraArgs." + flag, item: flag, remedy: removeIt,
-				problem: fmt.Sprintf("%s is no flag any more of the etcd of Talos %d.%d", flag, comes.Major, comes.Minor),
-			})
+		if gone && !slices.ContainsFunc(found.wrong, func(one wrong) bool { return one.item == flag }) {
+			problem := fmt.Sprintf("%s is no flag any more of the etcd of Talos %d.%d", flag, comes.Major, comes.Minor)
+			found.refuseFlag(etcdID, flag, problem, removeIt)
 		}
 	}
-	return all
+	return found.wrong
 }
 
 // goneFromEtcd are the flags that etcd 3.5 had and 3.6 has not: its CHANGELOG.
@@ -169,44 +168,38 @@ const (
 
 // wrongIn returns parts of the last configuration that the declared Kubernetes does not take, each for the patch that caused it, but for
 // those that were found for another reason. What no patch has caused is in talos.kubelet.extraArgs.
-func (c model) wrongIn(states []state, known []finding) (found []finding) {
-	of := func(s state) []wrong {
+func (c model) wrongIn(states []state, known []finding) []finding {
+	found := caused(states, sameFault, func(s state) []fault {
 		given := arguedBy(s.full)
 		kept := given.keptBy(c.Talos.Version)
-		return append(kept, slices.DeleteFunc(given.wrongFor(c.Kubernetes.Version), func(one wrong) bool {
+		all := append(kept, slices.DeleteFunc(given.wrongFor(c.Kubernetes.Version), func(one wrong) bool {
 			return slices.ContainsFunc(kept, func(other wrong) bool { return other.part == one.part })
 		})...)
-	}
-	for _, one := range of(states[len(states)-1]) {
-		if slices.ContainsFunc(known, func(f finding) bool { return f.Part == one.part }) {
-			continue
-		}
-		if by, caused := cause(states, func(s state) bool { return slices.Contains(of(s), one) }); caused {
-			found = append(found, by.finding(one.part, one.problem, one.remedy))
-		}
-	}
-	return found
+		return xslices.Map(all, func(one wrong) fault { return one.fault })
+	})
+	return slices.DeleteFunc(found, func(one finding) bool {
+		return slices.ContainsFunc(known, func(other finding) bool { return other.part == one.part })
+	})
 }
 
-// wrongKubeletFlags refuses in talos.kubelet.extraArgs what the declared Kubernetes does not take.
-func (c model) wrongKubeletFlags() (violations []Violation) {
+// checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set, and then those that Kubernetes does not take.
+func (c model) checkKubeletFlags() (violations []Violation) {
 	given := argued{arguments: map[string][]string{}, partial: slices.ContainsFunc(c.Machines(), func(machine cluster.Machine) bool {
 		return len(c.userPatches(machine)) > 0
 	})}
-	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
-		given.arguments[k8s.KubeletID] = append(given.arguments[k8s.KubeletID], "--"+flag+"="+c.Talos.Kubelet.ExtraArgs[flag])
+	refuse := func(flag, problem, remedy string) {
+		path := cluster.EntryPath("talos.kubelet.extraArgs", flag)
+		violations = append(violations, Violation{Patch: path, Problem: problem, Remedy: remedy})
 	}
-	if len(given.arguments) == 0 {
-		return nil
+	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
+		if part := []string{"machine", "kubelet", "extraArgs", flag}; isOwned(part) {
+			refuse(flag, "is a setting that Slipway sets or relies on", remedyFor(part))
+		} else {
+			given.arguments[k8s.KubeletID] = append(given.arguments[k8s.KubeletID], "--"+flag+"="+c.Talos.Kubelet.ExtraArgs[flag])
+		}
 	}
 	for _, one := range given.wrongFor(c.Kubernetes.Version) {
-		flag := strings.TrimPrefix(one.part, "machine.kubelet.extraArgs.")
-		if isOwned([]string{"machine", "kubelet", "extraArgs", flag}) {
-			continue
-		}
-		violations = append(violations, Violation{
-			Patch: cluster.EntryPath("talos.kubelet.extraArgs", flag), Problem: one.problem, Remedy: one.remedy,
-		})
+		refuse(strings.TrimPrefix(one.part, "machine.kubelet.extraArgs."), one.problem, one.remedy)
 	}
 	return violations
 }

@@ -85,7 +85,7 @@ func ownPatches(c model, n cluster.Machine) ([]string, error) {
 		return nil, err
 	}
 	texts := []string{own, image}
-	if n.Role == cluster.ControlPlane && c.inlineCilium {
+	if n.Role == cluster.ControlPlane && c.Cilium.Inline() { // the program adds the contents
 		manifest, err := InlineManifest(CiliumManifest, standInManifest)
 		if err != nil {
 			return nil, err

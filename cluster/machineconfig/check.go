@@ -3,13 +3,13 @@ package machineconfig
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -38,45 +38,34 @@ func (v Violation) Error() string {
 // application. Before them are the flags of talos.kubelet.extraArgs that no patch may set. Validate reports what is wrong without any
 // patch.
 func CheckPatches(declared *cluster.Cluster) []Violation {
-	c := modelOf(declared)
+	c := model{*declared}
 	found := c.checkOwned()
 	return append(c.checkKubeletFlags(), slices.Concat(found, c.checkSecrets(found))...)
 }
 
-// checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set, and those that Kubernetes does not take.
-func (c model) checkKubeletFlags() []Violation {
-	var violations []Violation
-	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
-		if part := []string{"machine", "kubelet", "extraArgs", flag}; isOwned(part) {
-			path := cluster.EntryPath("talos.kubelet.extraArgs", flag)
-			violations = append(violations, Violation{
-				Patch: path, Problem: "is a setting that Slipway sets or relies on", Remedy: remedyFor(part),
-			})
-		}
-	}
-	return append(violations, c.wrongKubeletFlags()...)
-}
+// fault is something that is wrong with a part of a configuration. It holds no value of the user's.
+type fault struct{ part, problem, remedy string }
 
-// finding is a violation and its patch.
+// finding is a fault and the patch that caused it. A fault without a part is one of the patch as a whole.
 type finding struct {
-	Violation
+	fault
 	by userPatch
 }
 
-func (p userPatch) finding(part, problem, remedy string) finding {
-	return finding{by: p, Violation: Violation{Patch: p.path, Part: part, Problem: problem, Remedy: remedy}}
+func (f finding) violation() Violation {
+	return Violation{Patch: f.by.path, Part: f.part, Problem: f.problem, Remedy: f.remedy}
 }
 
 // unusable is the finding that Talos refuses a patch.
 func (p userPatch) unusable(err error) finding {
 	why := describe(err, p.text)
-	return p.finding("", why.problem, why.remedy)
+	return finding{fault{"", why.problem, why.remedy}, p}
 }
 
 // repeats tells whether another machine has shown the same about the same patch, or about a patch with the same text. A part that one role
 // has may be absent in the other.
 func (f finding) repeats(other finding) bool {
-	return f.by.id == other.by.id && (within(f.Part, other.Part) || within(other.Part, f.Part))
+	return f.by.id == other.by.id && (within(f.part, other.part) || within(other.part, f.part))
 }
 
 // within tells whether a part is another one, or below it. Below a list are its items.
@@ -110,11 +99,7 @@ func (c model) checkOwned() []Violation {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.by.scope, b.by.scope) })
-	violations := make([]Violation, len(all))
-	for i, one := range all {
-		violations[i] = one.Violation
-	}
-	return violations
+	return xslices.Map(all, finding.violation)
 }
 
 // state is a node's configuration after a patch; by is unset in the one before all patches.
@@ -144,15 +129,12 @@ func (c model) checkMachine(n cluster.Machine) []finding {
 		return nil
 	}
 	states, found := applied(base, patches)
-	differences := func(s state) []difference {
+	found = append(found, caused(states, samePart, func(s state) []fault {
 		compared := comparison{cluster: c, node: n, rendered: rendered, base: base.tree, after: s.tree}
 		return compared.differences()
-	}
-	for _, one := range differences(states[len(states)-1]) {
-		by, _ := cause(states, func(s state) bool { return slices.ContainsFunc(differences(s), one.samePart) })
-		found = append(found, by.finding(strings.Join(one.path, "."), one.problem, one.remedy))
-	}
-	found = append(found, badCredentials(states, time.Now())...)
+	})...)
+	now := time.Now()
+	found = append(found, caused(states, sameFault, func(s state) []fault { return patchedCredentials(s.tree, now) })...)
 	found = append(found, invalid(states, found)...)
 	found = append(found, c.wrongIn(states, found)...)
 	order := func(f finding) int { return slices.Index(patches, f.by) }
@@ -181,6 +163,25 @@ func applied(base state, patches []userPatch) (states []state, unusable []findin
 	return states, unusable
 }
 
+// caused returns the faults of the last configuration that a patch has caused, each with the patch since which the configurations have the
+// same fault.
+func caused(states []state, same func(a, b fault) bool, of func(state) []fault) (found []finding) {
+	for _, one := range of(states[len(states)-1]) {
+		has := func(s state) bool {
+			return slices.ContainsFunc(of(s), func(other fault) bool { return same(one, other) })
+		}
+		if by, is := cause(states, has); is {
+			found = append(found, finding{one, by})
+		}
+	}
+	return found
+}
+
+func sameFault(a, b fault) bool { return a == b }
+
+// samePart takes two differences at one part for the same: a later patch may remove what an earlier one has changed.
+func samePart(a, b fault) bool { return a.part == b.part }
+
 // cause returns the patch since which `is` holds up to the last state; false if `is` holds without any patch.
 func cause(states []state, is func(state) bool) (by userPatch, caused bool) {
 	since := len(states) - 1
@@ -198,7 +199,7 @@ func invalid(states []state, refused []finding) []finding {
 		user, caused := cause(states, func(s state) bool {
 			return slices.ContainsFunc(validated(s.full), func(other error) bool { return other.Error() == problem.Error() })
 		})
-		if caused && !slices.ContainsFunc(refused, func(f finding) bool { return f.by.id == user.id && f.Part != "" }) {
+		if caused && !slices.ContainsFunc(refused, func(f finding) bool { return f.by.id == user.id && f.part != "" }) {
 			found = append(found, user.unusable(problem))
 		}
 	}
@@ -229,8 +230,10 @@ func (c model) checkSecrets(refused []Violation) []Violation {
 				if !slices.ContainsFunc(refused, func(v Violation) bool {
 					return v.Patch == patch.path && v.Part != "" && within(part, v.Part)
 				}) {
-					violations = append(violations, patch.finding(part, "may be a secret, and the patch is kept in plain text",
-						"move the patch to the secret slipway:"+cluster.SecretPatchesKey).Violation)
+					violations = append(violations, Violation{
+						Patch: patch.path, Part: part, Problem: "may be a secret, and the patch is kept in plain text",
+						Remedy: "move the patch to the secret slipway:" + cluster.SecretPatchesKey,
+					})
 				}
 			}
 		}

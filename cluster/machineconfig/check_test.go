@@ -395,7 +395,7 @@ func FuzzCheckPatches(f *testing.F) {
 		}
 	}
 	complete := complete(f)
-	before, err := assemble(modelOf(complete), machineOf(complete, cluster.ControlPlane))
+	before, err := assemble(model{*complete}, machineOf(complete, cluster.ControlPlane))
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, patch string) {
 		c := *complete
@@ -404,7 +404,7 @@ func FuzzCheckPatches(f *testing.F) {
 		if len(CheckPatches(&c)) > 0 {
 			return
 		}
-		after, err := assemble(modelOf(&c), machineOf(&c, cluster.ControlPlane))
+		after, err := assemble(model{c}, machineOf(&c, cluster.ControlPlane))
 		require.NoError(t, err)
 		want, got := before.RawV1Alpha1(), after.RawV1Alpha1()
 		assert.Equal(t, want.ClusterConfig.ClusterNetwork, got.ClusterConfig.ClusterNetwork)

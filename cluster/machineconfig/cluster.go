@@ -12,17 +12,8 @@ package machineconfig
 
 import "github.com/slipway-platform/slipway/cluster"
 
-// model is a cluster, and whether its control planes have Cilium's inline manifest.
-type model struct {
-	cluster.Cluster
-
-	inlineCilium bool
-}
-
-// modelOf returns the model of a cluster. In mode inline, the program adds Cilium's manifests.
-func modelOf(c *cluster.Cluster) model {
-	return model{Cluster: *c, inlineCilium: c.Cilium.Inline()}
-}
+// model is a cluster whose machines are configured.
+type model struct{ cluster.Cluster }
 
 // CiliumManifest is the name of the inline manifest that holds Cilium's objects.
 const CiliumManifest = "cilium"

@@ -11,14 +11,6 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// difference is something that patches did to a part of the configuration and may not.
-type difference struct {
-	path            []string
-	problem, remedy string
-}
-
-func (d difference) samePart(other difference) bool { return slices.Equal(d.path, other.path) }
-
 // comparison compares a node's configuration after all patches with the one without the user's patches.
 type comparison struct {
 	cluster  model
@@ -26,11 +18,11 @@ type comparison struct {
 	rendered map[string]any // what Slipway renders itself
 	base     map[string]any // the configuration without the user's patches
 	after    map[string]any // the configuration after all patches
-	found    []difference
+	found    []fault
 }
 
 // differences returns what the patches did and may not.
-func (c *comparison) differences() []difference {
+func (c *comparison) differences() []fault {
 	c.walk(nil, false, c.rendered, c.base, c.after)
 	c.checkAdditions()
 	c.checkForms()
@@ -96,7 +88,7 @@ func (c *comparison) refuse(path []string, rendered, base, after any) {
 	case same(base, nil):
 		reason = "Slipway relies on a configuration without it"
 	}
-	c.found = append(c.found, difference{path: path, problem: verb + ", but " + reason, remedy: remedy})
+	c.add(path, verb+", but "+reason, remedy)
 }
 
 // toValue says which value a part has, if it is short and no secret.

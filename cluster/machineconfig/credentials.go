@@ -2,13 +2,13 @@ package machineconfig
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	stdx509 "crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,82 +22,59 @@ import (
 // Talos takes any text for most of the certificates, keys and tokens in a configuration, in maintenance mode too. It installs itself, and
 // then its API never starts: the machine must be made anew. So they are parsed here, before a machine gets them.
 
-// credential is a part of the configuration that Talos parses only when it uses it. "*" in the path is any key, and "[]" any item.
+// credential is a part of the configuration that Talos parses only when it uses it.
 type credential struct {
-	path  string
-	fault func(value any, now time.Time) string // what is wrong, without any value; "" if nothing is
+	part  string                 // as in a talosForm
+	fault func(value any) string // what is wrong, without any value; "" if nothing is
 }
 
-// credentials are the parts that are parsed, by their paths in the tree of documents.
-var credentials = []credential{
-	{"machine.ca", authority},
-	{"machine.acceptedCAs.[]", authority},
-	{"machine.token", matching(token, "is no token of the form abcdef.0123456789abcdef")},
-	{"machine.registries.config.*.tls.ca", decoded(bundle)},
-	{"machine.registries.config.*.tls.clientIdentity", identity("crt", fromBase64)},
-	{"cluster.ca", authority},
-	{"cluster.acceptedCAs.[]", authority},
-	{"cluster.aggregatorCA", authority},
-	{"cluster.etcd.ca", authority},
-	{"cluster.serviceAccount.key", decoded(key)},
-	{"cluster.token", matching(token, "is no token of the form abcdef.0123456789abcdef")},
-	{"cluster.secret", encryptionKey},
-	{"cluster.secretboxEncryptionSecret", encryptionKey},
-	{"cluster.aescbcEncryptionSecret", encryptionKey},
-	{"RegistryTLSConfig *.ca", plain(bundle)},
-	{"RegistryTLSConfig *.clientIdentity", identity("cert", plainText)},
-	{"TrustedRootsConfig *.certificates", plain(bundle)},
+// credentialsAt are the parts that are parsed, at a time.
+func credentialsAt(now time.Time) []credential {
+	authority := func(value any) string { return faultOfAuthority(value, now) }
+	return []credential{
+		{"machine.ca", authority},
+		{"machine.acceptedCAs[]", authority},
+		{"machine.token", joinToken},
+		{"machine.registries.config.*.tls.ca", decoded(bundle)},
+		{"machine.registries.config.*.tls.clientIdentity", identity("crt", fromBase64)},
+		{"cluster.ca", authority},
+		{"cluster.acceptedCAs[]", authority},
+		{"cluster.aggregatorCA", authority},
+		{"cluster.etcd.ca", authority},
+		{"cluster.serviceAccount.key", decoded(key)},
+		{"cluster.token", joinToken},
+		{"cluster.secret", encryptionKey},
+		{"cluster.secretboxEncryptionSecret", encryptionKey},
+		{"cluster.aescbcEncryptionSecret", encryptionKey},
+		{"RegistryTLSConfig *.ca", plain(bundle)},
+		{"RegistryTLSConfig *.clientIdentity", identity("cert", plainText)},
+		{"TrustedRootsConfig *.certificates", plain(bundle)},
+	}
 }
 
-// token is the form of the tokens by which machines and kubelets join.
-var token = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+// tokenForm is the form of the tokens by which machines and kubelets join.
+var tokenForm = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
+
+var joinToken = plain(func(text string) string {
+	if tokenForm.MatchString(text) {
+		return ""
+	}
+	return "is no token of the form abcdef.0123456789abcdef"
+})
 
 const credentialRemedy = "give it as Talos generates or documents it"
 
-// faultOfCredential is a credential that Talos could not use.
-type faultOfCredential struct {
-	path    []string
-	problem string
-}
-
-func (f faultOfCredential) text() string { return strings.Join(f.path, ".") }
-
-// faultyCredentials returns the credentials in a tree of documents that Talos could not use, sorted by path.
-func faultyCredentials(tree map[string]any, now time.Time) []faultOfCredential {
-	var found []faultOfCredential
-	for _, one := range credentials {
-		visit(nil, strings.Split(one.path, "."), tree, func(path []string, value any) {
-			if problem := one.fault(value, now); problem != "" {
-				found = append(found, faultOfCredential{slices.Clone(path), problem})
+// faultyCredentials returns the credentials in a tree of documents that Talos could not use, sorted by part.
+func faultyCredentials(tree map[string]any, now time.Time) (found []fault) {
+	for _, one := range credentialsAt(now) {
+		eachAt(tree, nil, one.part, nil, func(path []string, value any) {
+			if problem := one.fault(value); problem != "" {
+				found = append(found, fault{strings.Join(path, "."), problem, credentialRemedy})
 			}
 		})
 	}
-	slices.SortStableFunc(found, func(a, b faultOfCredential) int { return slices.Compare(a.path, b.path) })
+	slices.SortStableFunc(found, func(a, b fault) int { return cmp.Compare(a.part, b.part) })
 	return found
-}
-
-// visit calls found for each value at a path. A key that ends in "*" is any key that begins so. The name of a registry may have dots.
-func visit(at, path []string, value any, found func([]string, any)) {
-	if value == nil {
-		return
-	}
-	if len(path) == 0 {
-		found(at, value)
-		return
-	}
-	if list, isList := value.([]any); isList && path[0] == "[]" {
-		for i, item := range list {
-			visit(append(slices.Clone(at), fmt.Sprintf("[%d]", i)), path[1:], item, found)
-		}
-		return
-	}
-	mapping, _ := value.(map[string]any)
-	beginning, anyEnding := strings.CutSuffix(path[0], "*")
-	for _, key := range slices.Sorted(maps.Keys(mapping)) {
-		if key == path[0] || anyEnding && strings.HasPrefix(key, beginning) {
-			visit(append(slices.Clone(at), key), path[1:], mapping[key], found)
-		}
-	}
 }
 
 // reader returns the text of a value; false if it has none.
@@ -114,43 +91,32 @@ func fromBase64(value any) (string, bool) {
 	return string(decoded), isText && err == nil && len(decoded) > 0
 }
 
-func plain(check func(string, time.Time) string) func(any, time.Time) string {
-	return read(plainText, "is no text", check)
-}
+func plain(check func(string) string) func(any) string { return read(plainText, "is no text", check) }
 
-func decoded(check func(string, time.Time) string) func(any, time.Time) string {
+func decoded(check func(string) string) func(any) string {
 	return read(fromBase64, "is not in base64", check)
 }
 
-func read(read reader, otherwise string, check func(string, time.Time) string) func(any, time.Time) string {
-	return func(value any, now time.Time) string {
+func read(read reader, otherwise string, check func(string) string) func(any) string {
+	return func(value any) string {
 		text, ok := read(value)
 		if !ok {
 			return otherwise
 		}
-		return check(text, now)
+		return check(text)
 	}
 }
 
-func matching(form *regexp.Regexp, otherwise string) func(any, time.Time) string {
-	return plain(func(text string, _ time.Time) string {
-		if form.MatchString(text) {
-			return ""
-		}
-		return otherwise
-	})
-}
-
 // encryptionKey is a key of 32 bytes.
-func encryptionKey(value any, _ time.Time) string {
+func encryptionKey(value any) string {
 	if text, ok := fromBase64(value); !ok || len(text) != 32 {
 		return "is not a key of 32 bytes in base64"
 	}
 	return ""
 }
 
-// authority is a CA with its key, or without: a worker has only certificates.
-func authority(value any, now time.Time) string {
+// faultOfAuthority checks a CA with its key, or without: a worker has only certificates.
+func faultOfAuthority(value any, now time.Time) string {
 	certificate, ok := fromBase64(at(value, "crt"))
 	if !ok {
 		return "has no certificate in base64"
@@ -168,7 +134,7 @@ func authority(value any, now time.Time) string {
 	if secret == nil || secret == "" {
 		return ""
 	}
-	return pairs("crt", fromBase64, value, now)
+	return pairs("crt", fromBase64, value)
 }
 
 // firstCertificate reads the first block of PEM; nil if it is no certificate.
@@ -188,7 +154,7 @@ func firstCertificate(text string) *stdx509.Certificate {
 const clockSkew = time.Hour
 
 // key is a private key of a kind that Talos knows.
-func key(text string, _ time.Time) string {
+func key(text string) string {
 	if _, err := (&x509.PEMEncodedKey{Key: []byte(text)}).GetKey(); err != nil {
 		return "is no PEM of an RSA, ECDSA or Ed25519 private key"
 	}
@@ -196,12 +162,12 @@ func key(text string, _ time.Time) string {
 }
 
 // identity is a client certificate with its key.
-func identity(certificate string, read reader) func(any, time.Time) string {
-	return func(value any, now time.Time) string { return pairs(certificate, read, value, now) }
+func identity(certificate string, read reader) func(any) string {
+	return func(value any) string { return pairs(certificate, read, value) }
 }
 
 // pairs checks that a key is that of a certificate.
-func pairs(certificate string, read reader, value any, now time.Time) string {
+func pairs(certificate string, read reader, value any) string {
 	crt, hasCertificate := read(at(value, certificate))
 	secret, hasKey := read(at(value, "key"))
 	switch {
@@ -209,9 +175,9 @@ func pairs(certificate string, read reader, value any, now time.Time) string {
 		return "has no certificate in PEM"
 	case !hasKey:
 		return "has no key in PEM"
-	case bundle(crt, now) != "":
+	case bundle(crt) != "":
 		return "has a certificate that cannot be read"
-	case key(secret, now) != "":
+	case key(secret) != "":
 		return "has a key that is no PEM of an RSA, ECDSA or Ed25519 private key"
 	}
 	if _, err := tls.X509KeyPair([]byte(crt), []byte(secret)); err != nil {
@@ -221,7 +187,7 @@ func pairs(certificate string, read reader, value any, now time.Time) string {
 }
 
 // bundle is one or more certificates. Text between them is a comment.
-func bundle(text string, _ time.Time) string {
+func bundle(text string) string {
 	rest, count := []byte(text), 0
 	for {
 		var block *pem.Block
@@ -259,33 +225,21 @@ func CheckCredentials(configuration string, now time.Time) (expired []string, er
 	if unread != nil {
 		return nil, nil //nolint:nilerr // Talos says what is wrong with it
 	}
-	problems := xslices.Map(faultyCredentials(tree, now), func(fault faultOfCredential) error {
-		return fmt.Errorf("%s: %s; %s", fault.text(), fault.problem, credentialRemedy)
+	problems := xslices.Map(faultyCredentials(tree, now), func(one fault) error {
+		return fmt.Errorf("%s: %s; %s", one.part, one.problem, one.remedy)
 	})
 	for _, path := range []string{"machine.ca", "cluster.ca", "cluster.aggregatorCA", "cluster.etcd.ca"} {
-		visit(nil, strings.Split(path, "."), tree, func(_ []string, value any) {
-			text, _ := fromBase64(at(value, "crt"))
-			if certificate := firstCertificate(text); certificate != nil && now.After(certificate.NotAfter) {
-				expired = append(expired, path+" expired on "+certificate.NotAfter.UTC().Format(time.DateOnly))
-			}
-		})
+		text, _ := fromBase64(at(at(tree, strings.Split(path, ".")...), "crt"))
+		if certificate := firstCertificate(text); certificate != nil && now.After(certificate.NotAfter) {
+			expired = append(expired, path+" expired on "+certificate.NotAfter.UTC().Format(time.DateOnly))
+		}
 	}
 	return expired, errors.Join(problems...)
 }
 
-// badCredentials returns the credentials of patches that Talos could not use, each for its patch. What belongs to Slipway is refused
-// already.
-func badCredentials(states []state, now time.Time) []finding {
-	var found []finding
-	for _, fault := range faultyCredentials(states[len(states)-1].tree, now) {
-		by, caused := cause(states, func(s state) bool {
-			return slices.ContainsFunc(faultyCredentials(s.tree, now), func(other faultOfCredential) bool {
-				return slices.Equal(other.path, fault.path) && other.problem == fault.problem
-			})
-		})
-		if caused && !isOwned(fault.path) {
-			found = append(found, by.finding(fault.text(), fault.problem, credentialRemedy))
-		}
-	}
-	return found
+// patchedCredentials returns the credentials that Talos could not use, but for those that belong to Slipway, which no patch may change.
+func patchedCredentials(tree map[string]any, now time.Time) []fault {
+	return slices.DeleteFunc(faultyCredentials(tree, now), func(one fault) bool {
+		return isOwned(strings.Split(strings.ReplaceAll(one.part, "[", ".["), "."))
+	})
 }

@@ -84,7 +84,7 @@ func TestCheckCredentials_LeavesToTalosWhatItDoesNotRead(t *testing.T) {
 
 // The real Talos 1.12.6 has taken these stand-ins in maintenance mode, installed itself, and never started its API.
 func TestCheckCredentials_NamesEveryStandIn(t *testing.T) {
-	full, _, err := withoutUserPatches(modelOf(sample(t)), sample(t).Machines()[0])
+	full, _, err := withoutUserPatches(model{*sample(t)}, sample(t).Machines()[0])
 	require.NoError(t, err)
 	text, err := full.Bytes()
 	require.NoError(t, err)

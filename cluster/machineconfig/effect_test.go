@@ -189,7 +189,7 @@ func TestEffectOfLines_ReadsDocumentsThatOnlyLaterReleasesKnowAndLinesOfAPreview
 func TestEffectOf_TheSpegelOfAStackRestartsContainerd(t *testing.T) {
 	configuration := func(enabled bool) config.Provider {
 		c := sample(t, func(c *cluster.Cluster) { c.Spegel.Enabled = enabled })
-		full, err := assemble(modelOf(c), machineOf(c, cluster.ControlPlane))
+		full, err := assemble(model{*c}, machineOf(c, cluster.ControlPlane))
 		require.NoError(t, err)
 		return full
 	}

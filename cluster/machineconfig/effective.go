@@ -18,8 +18,8 @@ import (
 // The cluster's machine secrets are unknown here: a placeholder is in their place. A value of the user's patches is a Secret if it
 // may be one, and every value of the secret patches is. Text that Slipway itself renders is shown.
 func Effective(declared *cluster.Cluster, n cluster.Machine) (map[string]any, error) {
-	c := modelOf(declared)
-	c.inlineCilium = false // the contents of the manifest are not known here
+	c := model{*declared}
+	c.Cilium.Mode = cluster.CiliumHelm // the contents of an inline manifest are not known here
 	full, err := assemble(c, n)
 	if err != nil {
 		return nil, err

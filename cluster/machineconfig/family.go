@@ -39,11 +39,4 @@ func host(address netip.Addr) string {
 	return netip.PrefixFrom(address, address.BitLen()).String()
 }
 
-func defaultRoute(gateway netip.Addr) string {
-	if gateway.Is4() {
-		return "0.0.0.0/0"
-	}
-	return "::/0"
-}
-
 func texts[T fmt.Stringer](values []T) []string { return xslices.Map(values, T.String) }

@@ -18,7 +18,7 @@ import (
 
 // talosForm is the form of a value that Talos takes as it is, and of which only the machine or a component finds out that it is wrong.
 type talosForm struct {
-	part   string // below machine or cluster; * is any key, and [] each item of a list
+	part   string // dotted path; * is any part of a key, and [] each item of a list
 	takes  func(value string) bool
 	says   string // what a value of another form is
 	remedy string
@@ -279,7 +279,7 @@ func isManifest(text string) bool {
 		found = true
 		kind, _ := at(document, "kind").(string)
 		version, _ := at(document, "apiVersion").(string)
-		name, _ := at(at(document, "metadata"), "name").(string)
+		name, _ := at(document, "metadata", "name").(string)
 		if kind == "" || version == "" || name == "" && !strings.HasSuffix(kind, "List") {
 			return false
 		}
@@ -303,7 +303,7 @@ func (c *comparison) checkForms() {
 			mapping, _ := value.(map[string]any)
 			for _, key := range slices.Sorted(maps.Keys(mapping)) {
 				if !slices.Contains(formKeys[part], key) {
-					c.add(append(slices.Clone(path), key), "is no key that the component knows", meant(key, formKeys[part]))
+					c.add(append(slices.Clone(path), key), "is no key that the component knows", cluster.MeantOr(removeIt, key, formKeys[part]))
 				}
 			}
 		})
@@ -368,23 +368,15 @@ func (c *comparison) checkAuthorizers() {
 // checkControlPlane refuses a policy of audits without a rule, which the API server does not load (pkg/audit/policy of k8s.io/apiserver),
 // and several controller managers that act at once, of which two may give one range of addresses to two nodes.
 func (c *comparison) checkControlPlane() {
-	if policy := at(at(c.after["cluster"], "apiServer"), "auditPolicy"); policy != nil && len(items(policy, "rules")) == 0 {
+	if policy := at(c.after["cluster"], "apiServer", "auditPolicy"); policy != nil && len(items(policy, "rules")) == 0 {
 		c.add([]string{"cluster", "apiServer", "auditPolicy", "rules"}, "has no rule, with which the API server does not start",
 			"add a rule with a level")
 	}
 	const key = "controllerManager"
-	elects := at(at(at(c.after["cluster"], key), "extraArgs"), "leader-elect")
+	elects := at(c.after["cluster"], key, "extraArgs", "leader-elect")
 	if fmt.Sprint(elects) == "false" && len(c.cluster.ControlPlanes()) > 1 {
 		c.add([]string{"cluster", key, "extraArgs", "leader-elect"}, "is off, so that all control planes act at once", removeIt)
 	}
-}
-
-// meant is the remedy for a key that nobody knows.
-func meant(key string, known []string) string {
-	if near := cluster.Suggest(key, known); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return removeIt
 }
 
 // criPart is the file outside of /var into which Talos puts what a user writes.
@@ -398,27 +390,22 @@ func counted(own any, key string, i int) int {
 	return i
 }
 
-// below is what Slipway has below a key; nothing below the items of a list.
-func below(own any, key string, isList bool) any {
-	if isList {
-		return nil
-	}
-	return at(own, key)
-}
-
 // eachAt calls visit for each value of a part, with its path. Patches append to lists, so that items are counted after Slipway's own.
 func eachAt(tree, own any, part string, path []string, visit func(path []string, value any)) {
 	key, rest, more := strings.Cut(part, ".")
 	key, isList := strings.CutSuffix(key, "[]")
 	keys := []string{key}
-	if ending, isAny := strings.CutPrefix(key, "*"); isAny {
+	if beginning, ending, isAny := strings.Cut(key, "*"); isAny {
 		mapping, _ := tree.(map[string]any)
-		keys = slices.DeleteFunc(slices.Sorted(maps.Keys(mapping)), func(key string) bool { return !strings.HasSuffix(key, ending) })
+		keys = slices.DeleteFunc(slices.Sorted(maps.Keys(mapping)), func(key string) bool {
+			return !strings.HasPrefix(key, beginning) || !strings.HasSuffix(key, ending)
+		})
 	}
 	for _, key := range keys {
-		values := []any{at(tree, key)}
+		values, lower := []any{at(tree, key)}, at(own, key)
 		if isList {
 			values, _ = values[0].([]any)
+			lower = nil // the items are the user's
 		}
 		for i, value := range values {
 			there := append(slices.Clone(path), key)
@@ -428,7 +415,7 @@ func eachAt(tree, own any, part string, path []string, visit func(path []string,
 			switch {
 			case value == nil:
 			case more:
-				eachAt(value, below(own, key, isList), rest, there, visit)
+				eachAt(value, lower, rest, there, visit)
 			default:
 				visit(there, value)
 			}

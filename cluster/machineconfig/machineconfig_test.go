@@ -110,7 +110,7 @@ func TestRender_GivesTheConfigurationThatTheGoldenFilesShow(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			require.NoError(t, Validate(in.cluster))
-			cfg, err := assemble(modelOf(in.cluster), machineOf(in.cluster, in.role))
+			cfg, err := assemble(model{*in.cluster}, machineOf(in.cluster, in.role))
 			require.NoError(t, err)
 			got, err := cfg.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
 			require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestRender_HoldsNothingSecret(t *testing.T) {
 
 func TestRender_OrdersTheUsersPatchesFromTheGeneralToTheSpecific(t *testing.T) {
 	c := sample(t, everything)
-	cfg, err := assemble(modelOf(c), machineOf(c, cluster.Worker))
+	cfg, err := assemble(model{*c}, machineOf(c, cluster.Worker))
 	require.NoError(t, err)
 	assert.Equal(t, "workers", cfg.Machine().Env()["ORDER"])
 }
@@ -234,7 +234,7 @@ func TestRender_AWorkerRegistersWithItsTaintsAndAControlPlanesTalosAppliesThem(t
 		"dedicated": "storage:NoSchedule", "example.org/gpu": "NoExecute", "example.org/old": ":PreferNoSchedule",
 	}
 	config := func(role cluster.Role) *v1alpha1.MachineConfig {
-		cfg, err := assemble(modelOf(c), machineOf(c, role))
+		cfg, err := assemble(model{*c}, machineOf(c, role))
 		require.NoError(t, err)
 		return cfg.RawV1Alpha1().MachineConfig
 	}

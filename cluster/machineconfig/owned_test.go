@@ -31,7 +31,7 @@ func TestOwned_NamesTheKeyOfEachRenderedPart(t *testing.T) {
 	looked := map[string]bool{}
 	for _, c := range []*cluster.Cluster{sample(t, everything), sample(t, dualStack, disks), sample(t, kubeletAndExtensions)} {
 		for _, role := range []cluster.Role{cluster.ControlPlane, cluster.Worker} {
-			_, rendered, err := withoutUserPatches(modelOf(c), machineOf(c, role))
+			_, rendered, err := withoutUserPatches(model{*c}, machineOf(c, role))
 			require.NoError(t, err)
 			for _, path := range renderedParts(rendered) {
 				looked[strings.Join(path, ".")] = true

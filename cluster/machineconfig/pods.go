@@ -87,8 +87,8 @@ func (c *comparison) checkStaticPod(key string, own []string) {
 		}
 	}
 	for _, name := range reservable {
-		request, err1 := resource.ParseQuantity(fmt.Sprint(at(at(at(pod, "resources"), "requests"), name)))
-		limit, err2 := resource.ParseQuantity(fmt.Sprint(at(at(at(pod, "resources"), "limits"), name)))
+		request, err1 := resource.ParseQuantity(fmt.Sprint(at(pod, "resources", "requests", name)))
+		limit, err2 := resource.ParseQuantity(fmt.Sprint(at(pod, "resources", "limits", name)))
 		if err1 == nil && err2 == nil && request.Cmp(limit) > 0 {
 			c.add([]string{"cluster", key, "resources", "requests", name}, "is more than the limit"+noPods,
 				"write at most that, or raise the limit")
@@ -117,7 +117,7 @@ func (c *comparison) checkKubelet() {
 	for _, name := range []string{"cpu", "memory"} {
 		sum, last := resource.Quantity{}, ""
 		for _, field := range []string{"kubeReserved", "systemReserved"} {
-			if amount, err := resource.ParseQuantity(fmt.Sprint(at(at(at(kubelet, "extraConfig"), field), name))); err == nil {
+			if amount, err := resource.ParseQuantity(fmt.Sprint(at(kubelet, "extraConfig", field, name))); err == nil {
 				sum.Add(amount)
 				last = field
 			}

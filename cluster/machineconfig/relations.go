@@ -90,7 +90,7 @@ func (k *knowledge) checkScheduler(config map[string]any) {
 // pkg/scheduler/framework/runtime of Kubernetes, and ValidatePodTopologySpreadArgs.
 func (k *knowledge) checkProfile(part string, profile any) {
 	for _, point := range []string{"bind", "queueSort"} {
-		given := at(at(profile, "plugins"), point)
+		given := at(profile, "plugins", point)
 		isAll := func(plugin any) bool { return at(plugin, "name") == "*" }
 		if slices.ContainsFunc(items(given, "disabled"), isAll) && len(items(given, "enabled")) == 0 {
 			k.refuse(part+".plugins."+point, point, "has no plugin left, and the scheduler needs one", "enable one, or remove it")

@@ -1,9 +1,11 @@
 package machineconfig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,32 +37,24 @@ func (a argued) removedIn(minor uint64) []wrong {
 	if err := checks.Run(context.Background()); !errors.As(err, &found) {
 		return nil
 	}
-	var all []wrong
+	var all knowledge
 	add := func(items []upgrade.ComponentItem, flag, what string) {
 		for _, item := range items {
 			of := item.Component
 			if item.Node == nodeOfKubelet {
 				of = k8s.KubeletID
 			}
-			one := wrong{
-				part: componentParts[of] + ".extraArgs", item: item.Value, remedy: removeIt,
-				problem: fmt.Sprintf("%s is %s that Kubernetes 1.%d has removed", item.Value, what, minor),
+			part := componentParts[of] + ".extraArgs." + cmp.Or(flag, item.Value)
+			if of == k8s.KubeletID && a.gateFields()[item.Value] != nil {
+				part = kubeletConfig.part + ".featureGates"
 			}
-			switch {
-			case of == k8s.KubeletID && slices.Contains(a.gates, item.Value):
-				one.part = componentParts[of] + ".extraConfig.featureGates"
-			case flag == "":
-				one.part = one.part + "." + item.Value
-			default:
-				one.part = one.part + "." + flag
-			}
-			all = append(all, one)
+			all.refuse(part, item.Value, fmt.Sprintf("%s is %s that Kubernetes 1.%d has removed", item.Value, what, minor), removeIt)
 		}
 	}
 	add(found.AdmissionFlags, "enable-admission-plugins", "an admission plugin")
 	add(found.FeatureGates, "feature-gates", "a feature gate")
 	add(found.CLIFlags, "", "a flag")
-	return all
+	return all.wrong
 }
 
 // state returns the resources of a node whose components have the arguments.
@@ -76,10 +70,10 @@ func (a argued) state() cosi.State {
 
 // kubeletGates returns the resources of a node whose API server has the feature gates of the kubelet.
 func (a argued) kubeletGates() cosi.State {
-	gates := a.gates
+	gates := slices.Sorted(maps.Keys(a.gateFields()))
 	for _, argument := range a.arguments[k8s.KubeletID] {
 		if value, is := strings.CutPrefix(argument, "--feature-gates="); is {
-			gates = append(slices.Clone(gates), strings.Split(value, ",")...)
+			gates = append(gates, strings.Split(value, ",")...)
 		}
 	}
 	return stateWith([]resource.Resource{podOf(k8s.APIServerID, []string{"--feature-gates=" + strings.Join(gates, ",")})})

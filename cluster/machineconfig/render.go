@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ import (
 // Render returns the patches of a node in the order of application: Slipway's own first, then the user's. The first holds no
 // secret; the others may. The installer's image is not among them, because it is known only after the schematic is: see InstallerImage.
 func Render(declared *cluster.Cluster, n cluster.Machine) ([]string, error) {
-	c := modelOf(declared)
+	c := model{*declared}
 	own, err := renderOwn(c, n)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.Name, err)
@@ -204,7 +205,7 @@ func (c model) network(n cluster.Machine) *v1alpha1.NetworkConfig {
 	}
 	for _, gateway := range gateways {
 		device.DeviceRoutes = append(device.DeviceRoutes, &v1alpha1.Route{
-			RouteNetwork: defaultRoute(gateway),
+			RouteNetwork: netip.PrefixFrom(gateway, 0).Masked().String(), // of all addresses
 			RouteGateway: gateway.String(),
 		})
 	}

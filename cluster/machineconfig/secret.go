@@ -112,12 +112,9 @@ func alone(value any) versions {
 	return versions{shown: value, redacted: value, plain: value, own: value}
 }
 
-func (v versions) key(key string) versions {
-	return versions{shown: at(v.shown, key), redacted: at(v.redacted, key), plain: at(v.plain, key), own: at(v.own, key), judge: v.judge}
-}
-
-func (v versions) item(i int) versions {
-	return versions{shown: item(v.shown, i), redacted: item(v.redacted, i), plain: item(v.plain, i), own: item(v.own, i), judge: v.judge}
+// below returns what a function finds in each version.
+func (v versions) below(find func(any) any) versions {
+	return versions{shown: find(v.shown), redacted: find(v.redacted), plain: find(v.plain), own: find(v.own), judge: v.judge}
 }
 
 // hide makes a Secret of each value of a configuration that may be one.
@@ -144,13 +141,13 @@ func hidden(path string, in versions, inherited bool) any {
 				tree[key] = child // an instruction to Talos, and no value
 				continue
 			}
-			tree[key] = hidden(path+"/"+key, in.key(key), inherited)
+			tree[key] = hidden(path+"/"+key, in.below(func(tree any) any { return at(tree, key) }), inherited)
 		}
 		return tree
 	case []any:
 		list := make([]any, len(value))
 		for i := range value {
-			list[i] = hidden(path+"/", in.item(i), inherited)
+			list[i] = hidden(path+"/", in.below(func(list any) any { return item(list, i) }), inherited)
 		}
 		return list
 	case string:
@@ -187,11 +184,13 @@ func (v versions) maybeSecret(path, value string) bool {
 	return !v.judge && freeText.MatchString(path) || secrecy.Like(value) && !publicKey.MatchString(path)
 }
 
-func at(tree any, key string) any {
-	if tree, ok := tree.(map[string]any); ok {
-		return tree[key]
+// at returns the value at a path of a tree; nil if there is none.
+func at(tree any, path ...string) any {
+	for _, key := range path {
+		mapping, _ := tree.(map[string]any)
+		tree = mapping[key]
 	}
-	return nil
+	return tree
 }
 
 func item(list any, i int) any {

@@ -51,7 +51,7 @@ func kubeletAndExtensions(c *cluster.Cluster) {
 
 func TestRender_PutsIPv4FirstInADualStackCluster(t *testing.T) {
 	c := sample(t, dualStack)
-	cfg, err := assemble(modelOf(c), machineOf(c, cluster.ControlPlane))
+	cfg, err := assemble(model{*c}, machineOf(c, cluster.ControlPlane))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"10.25.11.0/24", "fd00:25:11::11/128", "!10.25.11.10/32"}, cfg.Machine().Kubelet().NodeIP().ValidSubnets())
 	assert.Equal(t, []string{"10.25.11.0/24", "!10.25.11.10/32"}, cfg.Cluster().Etcd().AdvertisedSubnets(), "etcd speaks IPv4")
@@ -112,7 +112,7 @@ func TestRender_FindsDisksByTheirPlaceOnTheBus(t *testing.T) {
 
 func TestRender_LabelsNodesWithTheirPlace(t *testing.T) {
 	c := sample(t, func(c *cluster.Cluster) { worker(c).Labels = map[string]string{"example.org/x": "y"} })
-	cfg, err := assemble(modelOf(c), machineOf(c, cluster.Worker))
+	cfg, err := assemble(model{*c}, machineOf(c, cluster.Worker))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{
 		"topology.kubernetes.io/region": "pve", "topology.kubernetes.io/zone": "pve1", "example.org/x": "y",
@@ -126,7 +126,7 @@ func TestInlineManifest_IsValidOnTopOfOthers(t *testing.T) {
 		require.NoError(t, err)
 		c := sample(t)
 		c.Talos.Patches.ControlPlanes = patches(patch, strings.Replace(patch, "cilium", "other", 1))
-		cfg, err := assemble(modelOf(c), machineOf(c, cluster.ControlPlane))
+		cfg, err := assemble(model{*c}, machineOf(c, cluster.ControlPlane))
 		require.NoError(t, err)
 		require.NoError(t, Validate(c))
 		require.Len(t, cfg.Cluster().InlineManifests(), 2)

@@ -35,7 +35,7 @@ func (a argued) unknownTo(version semver.Version) []wrong {
 		}
 	}
 	config := kubeletConfig.part + "."
-	gates, _ := a.fields["featureGates"].(map[string]any)
+	gates := a.gateFields()
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		set, is := gates[name].(bool)
 		if !is {
@@ -60,7 +60,7 @@ type knowledge struct {
 }
 
 func (k *knowledge) refuse(part, item, problem, remedy string) {
-	k.wrong = append(k.wrong, wrong{part: part, item: item, problem: problem, remedy: remedy})
+	k.wrong = append(k.wrong, wrong{fault{part, problem, remedy}, item})
 }
 
 // checkFlag checks the name of a component's flag, and its value. Talos chooses etcd's release by itself, so that etcd may have flags that

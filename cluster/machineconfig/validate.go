@@ -21,7 +21,7 @@ func (metal) InContainer() bool     { return false }
 // with its name. Problems of the user's patches and of kubelet's flags are as CheckPatches returns them, but secrets in patches are no
 // problem.
 func Validate(declared *cluster.Cluster) error {
-	c := modelOf(declared)
+	c := model{*declared}
 	var errs []error
 	for _, machine := range c.Machines() {
 		full, _, err := withoutUserPatches(c, machine)
