@@ -41,27 +41,27 @@ func (t takes) has(kind, name string) bool {
 	return is
 }
 
-// tableOf reads the table of a minor release. It is nil for a release without one, of which nothing is refused.
-var tableOf = func() func(minor uint64) takes {
-	read := sync.OnceValue(func() map[string]takes {
-		tables := map[string]takes{}
-		files, _ := argumentTables.ReadDir("arguments")
-		for _, file := range files {
-			text, _ := argumentTables.ReadFile("arguments/" + file.Name())
-			table := takes{}
-			for line := range strings.Lines(string(text)) {
-				parts := append(strings.Fields(line), "")
-				if table[parts[0]] == nil {
-					table[parts[0]] = map[string]string{}
-				}
-				table[parts[0]][parts[1]] = parts[2]
+// tables are the tables, by their releases.
+var tables = sync.OnceValue(func() map[string]takes {
+	all := map[string]takes{}
+	files, _ := argumentTables.ReadDir("arguments")
+	for _, file := range files {
+		text, _ := argumentTables.ReadFile("arguments/" + file.Name())
+		table := takes{}
+		for line := range strings.Lines(string(text)) {
+			parts := append(strings.Fields(line), "")
+			if table[parts[0]] == nil {
+				table[parts[0]] = map[string]string{}
 			}
-			tables[strings.TrimSuffix(file.Name(), ".txt")] = table
+			table[parts[0]][parts[1]] = parts[2]
 		}
-		return tables
-	})
-	return func(minor uint64) takes { return read()[fmt.Sprintf("1.%d", minor)] }
-}()
+		all[strings.TrimSuffix(file.Name(), ".txt")] = table
+	}
+	return all
+})
+
+// tableOf returns the table of a minor release. It is nil for a release without one, of which nothing is refused.
+func tableOf(minor uint64) takes { return tables()[fmt.Sprintf("1.%d", minor)] }
 
 // oldestTable is the minor release of the oldest table.
 const oldestTable = 35
