@@ -57,6 +57,14 @@ func TestCheckPatches_RefusesWhatIsAlmostWhatTheComponentsKnow(t *testing.T) {
 	assert.Empty(t, of("v1.36.9", "cluster: {apiServer: {extraArgs: {feature-gates: 'OfALaterPatchRelease=true'}}}", nil))
 }
 
+func TestCheckPatches_NamesTheFirstOfSeveralFlagsWithLists(t *testing.T) {
+	c := sample(t)
+	c.Talos.Patches.ControlPlanes = patches("cluster: {apiServer: {extraArgs: {d: [a], c: [a], b: [a], a: [a]}}}")
+	for range 20 {
+		assert.ErrorContains(t, CheckPatches(c)[0], "gives cluster.apiServer.extraArgs.a a list")
+	}
+}
+
 func TestCheckPatches_RefusesWhatAnEarlierReleaseKnew(t *testing.T) {
 	for patch, says := range map[string]string{
 		"cluster: {apiServer: {extraArgs: {feature-gates: TopologyAwareHints=true}}}": "cluster.apiServer.extraArgs.feature-gates: " +

@@ -1,6 +1,8 @@
 package machineconfig
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -48,8 +50,8 @@ func parsedLater(document map[string]any) error {
 	}
 	for _, key := range flagsOf {
 		flags, _ := cluster.ValueAt(document, key).(map[string]any)
-		for flag, value := range flags {
-			if _, isList := value.([]any); isList {
+		for _, flag := range slices.Sorted(maps.Keys(flags)) {
+			if _, isList := flags[flag].([]any); isList {
 				return &refusal{"gives " + key + "." + flag + " a list, which the Talos plugin does not know", laterRemedy}
 			}
 		}
