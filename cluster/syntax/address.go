@@ -39,13 +39,8 @@ func of(address netip.Addr, four, six string) string {
 // unicastFault checks that a host of a private network can have the address. For a router's IPv6 address that may be link-local,
 // see the form "ipv6-router".
 func unicastFault(address netip.Addr) *Fault {
-	switch {
-	case !address.IsValid():
-		return because("is not an IP address", hostRemedy4)
-	case address.Is4In6():
-		return because("is an IPv4 address written as IPv6", "did you mean "+address.Unmap().String()+"?")
-	case address.Zone() != "":
-		return because("has a zone, which is one machine's own name of a network device", "did you mean "+address.WithZone("").String()+"?")
+	if address.Zone() != "" {
+		return because("has a zone, which is one machine's own name of a network device")
 	}
 	for _, one := range special {
 		if one.network.Contains(address) {
@@ -57,12 +52,6 @@ func unicastFault(address netip.Addr) *Fault {
 
 // networkFault checks that a prefix is a network, without host bits, and that hosts can have its addresses.
 func networkFault(network netip.Prefix) *Fault {
-	switch {
-	case !network.IsValid():
-		return because("is not a network", lengthRemedy4)
-	case network.Addr().Is4In6():
-		return because("is an IPv4 network written as IPv6", "write it as IPv4, such as 10.25.11.0/24")
-	}
 	for _, one := range special {
 		remedy := of(network.Addr(), networkRemedy4, networkRemedy6)
 		switch {
@@ -85,9 +74,9 @@ func ipv4Fault(address netip.Addr) *Fault {
 		return nil
 	}
 	if address.Is4In6() {
-		return because("is IPv4 written as IPv6", "did you mean "+address.Unmap().String()+"?")
+		return because("is IPv4 written as IPv6")
 	}
-	return because("is not IPv4", "write an IPv4 one, such as 10.25.11.10")
+	return because("is not IPv4")
 }
 
 // ipv6Fault checks that an address, or the address of a network, is IPv6.
@@ -95,7 +84,7 @@ func ipv6Fault(address netip.Addr) *Fault {
 	if address.Is6() && !address.Is4In6() {
 		return nil
 	}
-	return because("is not IPv6", "write an IPv6 one, such as fd25:11::10")
+	return because("is not IPv6")
 }
 
 const (
@@ -168,7 +157,7 @@ func networkCheck(family func(netip.Addr) *Fault) func(string) *Fault {
 			return wrong()
 		}
 		if fault := family(network.Addr()); fault != nil {
-			return because(fault.Problem)
+			return fault
 		}
 		return networkFault(network)
 	}

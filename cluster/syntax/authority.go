@@ -74,14 +74,8 @@ func (p KeyPair) keyIsReadable() bool {
 	if block == nil {
 		return false
 	}
-	for _, parse := range []func([]byte) error{
-		func(der []byte) error { _, err := x509.ParsePKCS1PrivateKey(der); return err },
-		func(der []byte) error { _, err := x509.ParsePKCS8PrivateKey(der); return err },
-		func(der []byte) error { _, err := x509.ParseECPrivateKey(der); return err },
-	} {
-		if parse(block.Bytes) == nil {
-			return true
-		}
-	}
-	return false
+	_, pkcs1 := x509.ParsePKCS1PrivateKey(block.Bytes)
+	_, pkcs8 := x509.ParsePKCS8PrivateKey(block.Bytes)
+	_, ec := x509.ParseECPrivateKey(block.Bytes)
+	return pkcs1 == nil || pkcs8 == nil || ec == nil
 }

@@ -9,7 +9,6 @@ import (
 // maxSentence is the longest sentence, in bytes: it stands in a line of a table.
 const maxSentence = 300
 
-// objectForms are the forms of what names objects of Kubernetes.
 // singular returns a kind that was perhaps written in the plural, as kubectl takes it.
 func singular(kind string) string {
 	if one, is := strings.CutSuffix(kind, "ies"); is {
@@ -24,6 +23,7 @@ func singular(kind string) string {
 	return strings.TrimSuffix(kind, "s")
 }
 
+// objectForms are the forms of what names objects of Kubernetes.
 var objectForms = []Form{
 	{
 		Name: "object-name", What: "the name of a Kubernetes object", Words: "name of a Kubernetes object", Example: "databases",
