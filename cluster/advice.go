@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"net/url"
 	"slices"
 	"time"
 
@@ -22,7 +21,7 @@ func (c *Cluster) Advice(day time.Time) Problems {
 		findings.Found("gitops.url", "write the URL of yours", "%s is the repository of the examples", c.GitOps.URL)
 	}
 	// https://pve.proxmox.com/wiki/Proxmox_VE_API: the API is at port 8006.
-	if endpoint, err := url.Parse(c.Proxmox.Endpoint); err == nil && endpoint.Host != "" && endpoint.Port() == "" {
+	if endpoint := urlOf(c.Proxmox.Endpoint); endpoint.Host != "" && endpoint.Port() == "" {
 		findings.Found("proxmox.endpoint", "add :8006, or :443 if a proxy in front of it listens there",
 			"%s has no port, and Proxmox VE listens on 8006", c.Proxmox.Endpoint)
 	}

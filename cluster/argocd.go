@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"net"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -147,7 +145,7 @@ func (c *Cluster) argoCDValues() mapping {
 		configs["ssh"] = mapping{"extraHosts": string(hosts)}
 	}
 	if ca := c.GitOps.CA; ca != "" {
-		configs["tls"] = mapping{"certificates": mapping{sourceHost(c.GitOps.URL): string(ca)}}
+		configs["tls"] = mapping{"certificates": mapping{urlOf(c.GitOps.URL).Hostname(): string(ca)}} // without a port
 	}
 	values := mapping{
 		"configs": configs, "repoServer": c.repoServer(),
@@ -241,15 +239,6 @@ func checksumOf(settings map[string]string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// sourceHost returns the host of a repository's URL, as Argo CD looks up its certificate: without a port.
-func sourceHost(repository string) string {
-	host := hostOf(repository)
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
-}
-
 // checkArgoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
 func (c *Cluster) checkArgoCD(findings *Findings) {
 	g := c.GitOps
@@ -289,7 +278,8 @@ func (c *Cluster) checkArgoCD(findings *Findings) {
 				"gitops.url does not begin with %s/", strings.TrimSuffix(prefix, "/"))
 		}
 	}
-	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, firstPart(g.URL)) {
+	account, _, _ := strings.Cut(strings.TrimPrefix(urlOf(g.URL).Path, "/"), "/")
+	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, account) {
 		findings.Found("gitops.githubApp.owner", "write installationId in its place",
 			"%s is not the account in gitops.url, with which Argo CD looks for the installation", app.Owner)
 	}
@@ -333,13 +323,3 @@ func (c *Cluster) unusedOfArgoCD(findings *Findings) {
 
 // same reports whether two sections say the same.
 func same[T any](a, b T) bool { return asJSON(a) == asJSON(b) }
-
-// firstPart returns the first part of the path of a repository's URL: an account of GitHub.
-func firstPart(repository string) string {
-	parsed, err := url.Parse(repository)
-	if err != nil {
-		return ""
-	}
-	account, _, _ := strings.Cut(strings.TrimPrefix(parsed.Path, "/"), "/")
-	return account
-}

@@ -134,22 +134,6 @@ func (g GitOps) Source() Source {
 	return Source{Kind: SourceGit, URL: g.URL, Ref: "refs/heads/" + g.Branch}
 }
 
-// artifactURL returns the URL of the OCI artifact, "" without one.
-func (g GitOps) artifactURL() string {
-	if g.OCI == nil {
-		return ""
-	}
-	return g.OCI.URL
-}
-
-// bucketURL returns the URL of the bucket's server, "" without one.
-func (g GitOps) bucketURL() string {
-	if g.Bucket == nil || g.Bucket.Endpoint == "" {
-		return ""
-	}
-	return "https://" + g.Bucket.Endpoint
-}
-
 // SourceAccess is how Flux gets access to its source.
 type SourceAccess string
 
@@ -307,17 +291,16 @@ func (c clusterCheck) unusedSourceSecrets(g GitOps) {
 		declared := access == OCIByLogin && g.OCI != nil || access == BucketByKeys && g.Bucket != nil
 		for _, one := range c.Secrets.OfSource(access) {
 			switch section := "gitops." + string(access); {
-			case !one.Secret.IsSet() || c.Unusable(section):
 			case !declared:
-				c.Found(one.Key, "add it, or run: pulumi config rm slipway:"+one.Key, "is for %s, which is missing", section)
-			case g.Public:
+				c.unused(section, one.NamedSecret)
+			case one.Secret.IsSet() && g.Public && !c.Unusable(section):
 				c.Found(one.Key, "remove one of the two; the secret with: pulumi config rm slipway:"+one.Key, "is not used with gitops.public")
 			}
 		}
 	}
 	login := c.OCIConfig.Reveal()
 	if login != "" && g.OCI != nil {
-		c.fault("ociConfig", syntax.RegistryLogin(login, hostOf(g.OCI.URL)))
+		c.fault("ociConfig", syntax.RegistryLogin(login, urlOf(g.OCI.URL).Host))
 	}
 }
 
@@ -363,12 +346,12 @@ func (c clusterCheck) gitHubApp(app *GitHubApp) {
 	case app.Owner == "" && app.InstallationID == nil:
 		c.Found(path, "add one of the two", "has neither installationId nor owner")
 	}
-	host := hostOf(c.GitOps.URL)
-	given, _ := url.Parse(app.BaseURL)
+	host := urlOf(c.GitOps.URL).Host
+	given := urlOf(app.BaseURL)
 	switch {
 	case app.BaseURL == "" && host != "github.com":
 		c.Found(api, "write the URL of its API, such as https://"+host+"/api/v3", "is missing, and %s is not github.com", host)
-	case app.BaseURL == "" || given == nil:
+	case app.BaseURL == "":
 	case host == "github.com" && given.Host != "api.github.com":
 		c.Found(api, "remove it", "%s is not the API of github.com", app.BaseURL)
 	case host != "github.com" && given.Host == "api.github.com":
@@ -378,11 +361,11 @@ func (c clusterCheck) gitHubApp(app *GitHubApp) {
 	}
 }
 
-// hostOf returns the host of a URL, with its port if it has one.
-func hostOf(text string) string {
+// urlOf parses a URL whose form is checked elsewhere. Of a text that is none, the result is empty.
+func urlOf(text string) *url.URL {
 	parsed, err := url.Parse(text)
 	if err != nil {
-		return ""
+		return &url.URL{}
 	}
-	return parsed.Host
+	return parsed
 }

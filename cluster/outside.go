@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
-	"net/url"
 	pathpkg "path"
 	"strings"
 )
@@ -18,10 +17,24 @@ func (c clusterCheck) outside() {
 		c.chartRepository(release.source())
 	}
 	c.routers()
-	c.notEachMachine("talos.factory", c.Talos.Factory)
-	c.notEachMachine("gitops.url", c.GitOps.URL)
-	c.notEachMachine("gitops.oci.url", c.GitOps.artifactURL())
-	c.notEachMachine("gitops.bucket.endpoint", c.GitOps.bucketURL())
+	for _, one := range c.fetched() {
+		c.notEachMachine(one.path, urlOf(one.url).Hostname())
+	}
+}
+
+// fetchedURL is a URL that machines or pods fetch from, and its key.
+type fetchedURL struct{ path, url string }
+
+// fetched returns all such URLs.
+func (c *Cluster) fetched() []fetchedURL {
+	all := []fetchedURL{{"talos.factory", c.Talos.Factory}, {"gitops.url", c.GitOps.URL}}
+	if oci := c.GitOps.OCI; oci != nil {
+		all = append(all, fetchedURL{"gitops.oci.url", oci.URL})
+	}
+	if bucket := c.GitOps.Bucket; bucket != nil {
+		all = append(all, fetchedURL{"gitops.bucket.endpoint", "https://" + bucket.Endpoint})
+	}
+	return all
 }
 
 // server is a server that is needed before the cluster exists, by its name or address.
@@ -47,14 +60,12 @@ func (c *Cluster) servers() []server {
 		all = append(all, server{ItemPath("network.ntp", i), one})
 	}
 	atURL := func(path, text string) {
-		if parsed, err := url.Parse(text); err == nil && parsed.Hostname() != "" {
-			all = append(all, server{path, parsed.Hostname()})
+		if host := urlOf(text).Hostname(); host != "" {
+			all = append(all, server{path, host})
 		}
 	}
-	for _, one := range []struct{ path, url string }{
-		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory},
-		{"gitops.url", c.GitOps.URL}, {"gitops.oci.url", c.GitOps.artifactURL()}, {"gitops.bucket.endpoint", c.GitOps.bucketURL()},
-	} {
+	atURL("proxmox.endpoint", c.Proxmox.Endpoint)
+	for _, one := range c.fetched() {
 		atURL(one.path, one.url)
 	}
 	if !c.GitOps.ByArgoCD() {
@@ -75,12 +86,7 @@ func (c *Cluster) servers() []server {
 }
 
 // notEachMachine checks a server that machines or pods use: localhost is a different host on each of them.
-func (c clusterCheck) notEachMachine(path, text string) {
-	parsed, err := url.Parse(text)
-	if err != nil {
-		return
-	}
-	host := parsed.Hostname()
+func (c clusterCheck) notEachMachine(path, host string) {
 	address, err := netip.ParseAddr(host)
 	if err == nil && address.IsLoopback() || strings.EqualFold(host, "localhost") {
 		c.Found(path, "write a host that the machines reach", "%s is a different host on each machine", host)
@@ -119,12 +125,10 @@ func (c clusterCheck) outsideHost(path, host string) {
 	if name := strings.ToLower(host); strings.HasSuffix(name, ".svc") || strings.HasSuffix(name, "."+DNSDomain) {
 		c.Found(path, "write a server outside the cluster", "%s is a Service of the cluster, which exists only once the cluster does", host)
 	}
-	if address, err := netip.ParseAddr(host); err == nil {
-		c.outsideCluster(path, address)
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return
 	}
-}
-
-func (c clusterCheck) outsideCluster(path string, address netip.Addr) {
 	for _, f := range c.Network.families() {
 		if what := f.noHost(address); what != "" {
 			c.Found(path, "write a server's address", "%s is %s", address, what)
