@@ -1,6 +1,9 @@
 package cluster
 
-import "net/netip"
+import (
+	"net/netip"
+	"strings"
+)
 
 // lastAddress returns the last address of a network. In an IPv4 network it is the broadcast address, which no machine can have.
 func lastAddress(network netip.Prefix) netip.Addr {
@@ -65,17 +68,15 @@ func (f family) noHost(address netip.Addr) string {
 	return ""
 }
 
-// claims are values that must be unique: kind and value → path of the key.
-type claims map[string]string
-
-// take adds a problem if another path has the same value of a kind, such as "VM id".
-func (c claims) take(kind, path, value string, findings *Findings) {
+// take adds a problem if another path has the same value of a kind, such as "VM id". People confuse what differs in case only.
+func (c clusterCheck) take(kind, path, value string) {
 	if value == "" {
 		return
 	}
-	if owner, taken := c[kind+" "+value]; taken {
-		findings.Found(path, "pick another", "%s is taken by %s", value, owner)
+	key := kind + " " + strings.ToLower(value)
+	if owner, taken := c.taken[key]; taken {
+		c.Found(path, "pick another", "%s is taken by %s", value, owner)
 		return
 	}
-	c[kind+" "+value] = path
+	c.taken[key] = path
 }

@@ -239,54 +239,53 @@ func checksumOf(settings map[string]string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// checkArgoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
-func (c *Cluster) checkArgoCD(findings *Findings) {
+// argoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
+func (c clusterCheck) argoCD() {
 	g := c.GitOps
-	c.checkOwners(findings)
+	c.owners()
 	given, _ := g.ArgoCD.Values.Tree()
 	if ValueAt(given, "namespaceOverride") != nil {
-		findings.Found("gitops.argocd.values.namespaceOverride", "remove it", elsewhere)
+		c.Found("gitops.argocd.values.namespaceOverride", "remove it", elsewhere)
+	}
+	var plain GitOps
+	SetDefaults(&plain)
+	if g.ByFlux() && !same(g.ArgoCD, plain.ArgoCD) {
+		c.Found("gitops.argocd", "remove it, or write gitops.engine: argocd", "is for Argo CD, and gitops.engine is flux")
 	}
 	if !g.ByArgoCD() {
-		if g.ByFlux() {
-			c.unusedOfArgoCD(findings)
-		}
 		return
 	}
 	const forFlux = "is for Flux, and gitops.engine is argocd"
-	findings.refuse("write gitops.url", "is a source that Slipway gives to Flux only, and gitops.engine is argocd",
+	c.refuse("write gitops.url", "is a source that Slipway gives to Flux only, and gitops.engine is argocd",
 		oneKey{"gitops.oci", g.OCI != nil}, oneKey{"gitops.bucket", g.Bucket != nil})
-	var plain GitOps
-	SetDefaults(&plain)
-	plain.Flux.derive()
-	findings.refuse("remove it", forFlux,
-		oneKey{"gitops.operator", !same(g.Operator, plain.Operator)}, oneKey{"gitops.flux", !same(g.Flux, plain.Flux)})
-	findings.unset(forFlux, NamedSecret{"fluxRegistryConfig", c.FluxRegistryConfig}, NamedSecret{"sopsAgeKey", c.SOPSAgeKey})
+	c.refuse("remove it", forFlux,
+		oneKey{"gitops.operator", !same(g.Operator, plain.Operator)}, oneKey{"gitops.flux", !same(g.Flux, DefaultFlux())})
+	c.unset(forFlux, NamedSecret{"fluxRegistryConfig", c.FluxRegistryConfig}, NamedSecret{"sopsAgeKey", c.SOPSAgeKey})
 	if c.Storage.Vault != "" {
-		findings.Found("storage.vault", "remove it", "is filled by layers of Flux, and gitops.engine is argocd")
+		c.Found("storage.vault", "remove it", "is filled by layers of Flux, and gitops.engine is argocd")
 	}
 	if g.ArgoCD.HighAvailability && len(c.PodMachines()) < 3 {
-		findings.Found("gitops.argocd.highAvailability", "remove it, or declare three machines that take pods",
+		c.Found("gitops.argocd.highAvailability", "remove it, or declare three machines that take pods",
 			"needs three nodes that take pods, one for each Redis, and this cluster has %d", len(c.PodMachines()))
 	}
-	if prefix := g.ArgoCD.CredentialsFor; prefix != "" && !findings.Unusable("gitops.argocd.credentialsFor") {
+	if prefix := g.ArgoCD.CredentialsFor; prefix != "" && !c.Unusable("gitops.argocd.credentialsFor") {
 		switch {
 		case g.Access() == Public:
-			findings.Found("gitops.argocd.credentialsFor", "remove it", "needs an access to the repository, and gitops.public is true")
+			c.Found("gitops.argocd.credentialsFor", "remove it", "needs an access to the repository, and gitops.public is true")
 		case !strings.HasPrefix(g.URL, strings.TrimSuffix(prefix, "/")+"/"):
-			findings.Found("gitops.argocd.credentialsFor", "write the part of gitops.url before one of its slashes",
+			c.Found("gitops.argocd.credentialsFor", "write the part of gitops.url before one of its slashes",
 				"gitops.url does not begin with %s/", strings.TrimSuffix(prefix, "/"))
 		}
 	}
 	account, _, _ := strings.Cut(strings.TrimPrefix(urlOf(g.URL).Path, "/"), "/")
 	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, account) {
-		findings.Found("gitops.githubApp.owner", "write installationId in its place",
+		c.Found("gitops.githubApp.owner", "write installationId in its place",
 			"%s is not the account in gitops.url, with which Argo CD looks for the installation", app.Owner)
 	}
 }
 
-// checkOwners checks that no component belongs to the other engine.
-func (c *Cluster) checkOwners(findings *Findings) {
+// owners checks that no component belongs to the other engine.
+func (c clusterCheck) owners() {
 	if !c.GitOps.Enabled {
 		return
 	}
@@ -296,7 +295,7 @@ func (c *Cluster) checkOwners(findings *Findings) {
 	}
 	for _, release := range c.Releases() {
 		if release.Owner.IsEngine() && release.Owner != own {
-			findings.Found(release.Key+".owner", "write "+string(own), "%s is not the engine of the cluster, which gitops.engine says is %s",
+			c.Found(release.Key+".owner", "write "+string(own), "%s is not the engine of the cluster, which gitops.engine says is %s",
 				release.Owner, c.GitOps.Engine)
 		}
 	}
@@ -304,20 +303,11 @@ func (c *Cluster) checkOwners(findings *Findings) {
 
 // adviseEngine warns of an engine that owns itself and is switched off: Pulumi leaves it installed, and the other engine refuses the
 // cluster.
-func (g GitOps) adviseEngine(findings *Findings) {
-	if !g.Enabled {
-		findings.refuse("write pulumi, run `up`, and then write gitops.enabled: false", "lets the engine own itself, so that "+
+func (c clusterCheck) adviseEngine() {
+	if g := c.GitOps; !g.Enabled {
+		c.refuse("write pulumi, run `up`, and then write gitops.enabled: false", "lets the engine own itself, so that "+
 			"gitops.enabled: false does not uninstall it", oneKey{"gitops.argocd.owner", g.ArgoCD.Owner.IsEngine()},
 			oneKey{"gitops.operator.owner", g.Operator.Owner.IsEngine()})
-	}
-}
-
-// unusedOfArgoCD reports settings of Argo CD that Flux does not read.
-func (c *Cluster) unusedOfArgoCD(findings *Findings) {
-	var plain GitOps
-	SetDefaults(&plain)
-	if !same(c.GitOps.ArgoCD, plain.ArgoCD) {
-		findings.Found("gitops.argocd", "remove it, or write gitops.engine: argocd", "is for Argo CD, and gitops.engine is flux")
 	}
 }
 

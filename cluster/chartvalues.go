@@ -158,24 +158,24 @@ func CheckNeeded(path string, given map[string]any, needed []Needed, findings *F
 // elsewhere is what another namespace than that of the release does.
 const elsewhere = "would move objects out of the namespace that Slipway makes, where the gate and Flux look for them"
 
-// checkValues checks the user's values of the services' charts: also if a service is off, they set nothing that Slipway sets. They have
+// values checks the user's values of the services' charts: also if a service is off, they set nothing that Slipway sets. They have
 // Kubernetes' form where charts pass them on, and switch off nothing that others rely on. Cilium's are checked where they are rendered.
-func (c *Cluster) checkValues(findings *Findings) {
+func (c clusterCheck) values() {
 	services := c.afterNetwork(c.allServices())
 	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })
 	for _, service := range services {
 		path, chart := service.Key+".values", service.chartName()
 		for _, key := range service.UserValues.Conflicts(service.Values) {
-			findings.Found(KeyPath(path, key), "remove it", OwnedValue)
+			c.Found(KeyPath(path, key), "remove it", OwnedValue)
 		}
 		if given, err := service.UserValues.Tree(); err == nil {
-			before := findings.Len()
-			CheckChartKeys(path, chart, service.Version, given, findings)
-			if findings.Len() == before { // the chart says more
+			before := c.Len()
+			CheckChartKeys(path, chart, service.Version, given, c.Findings)
+			if c.Len() == before { // the chart says more
 				own, _ := ChartValues(nil).MergedInto(service.Values)
-				CheckPodValues(path, chart, service.Version, own, given, findings)
+				CheckPodValues(path, chart, service.Version, own, given, c.Findings)
 			}
-			CheckNeeded(path, given, service.Needed, findings)
+			CheckNeeded(path, given, service.Needed, c.Findings)
 		}
 	}
 }

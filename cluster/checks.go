@@ -83,22 +83,22 @@ func (o CheckedObjects) Title() string {
 // Compile returns the check's expression.
 func (c Check) Compile() (*syntax.Expression, error) { return syntax.CompileExpression(c.Expression) }
 
-// checkChecks checks the checks of the user.
-func (c *Cluster) checkChecks(findings *Findings) {
+// ownChecks checks the checks of the user.
+func (c clusterCheck) ownChecks() {
 	names := map[string]int{}
 	for i, check := range c.Checks {
 		path := ItemPath("checks", i)
 		if first, twice := names[check.Name]; twice && check.Name != "" {
-			findings.Found(path+".name", "give each check its own", "%s is the name of checks[%d], too", check.Name, first)
+			c.Found(path+".name", "give each check its own", "%s is the name of checks[%d], too", check.Name, first)
 		} else {
 			names[check.Name] = i
 		}
 		if check.Objects.Kind == "Secret" && check.Objects.APIVersion == "v1" {
-			findings.Found(path+".objects.kind", "check what uses it, such as an ExternalSecret's status", "Secret cannot be checked")
+			c.Found(path+".objects.kind", "check what uses it, such as an ExternalSecret's status", "Secret cannot be checked")
 		}
-		check.Objects.checkKind(path+".objects", findings)
+		c.checkedKind(path+".objects", check.Objects)
 		if check.Objects.Name != "" && check.Objects.Selector != "" {
-			findings.Found(path+".objects.selector", "remove one of both", "is not for an object with a name")
+			c.Found(path+".objects.selector", "remove one of both", "is not for an object with a name")
 		}
 	}
 }
@@ -137,15 +137,15 @@ var lastServed = map[string]string{
 	"rbac.authorization.k8s.io/v1beta1": "rbac.authorization.k8s.io/v1",
 }
 
-// checkKind checks a kind of Kubernetes' own. Objects of a kind that does not exist are none, of which every check is true.
-func (o CheckedObjects) checkKind(path string, findings *Findings) {
+// checkedKind checks a kind of Kubernetes' own. Objects of a kind that does not exist are none, of which every check is true.
+func (c clusterCheck) checkedKind(path string, o CheckedObjects) {
 	if served := lastServed[o.APIVersion]; served != "" {
-		findings.Found(path+".apiVersion", "write "+served, "%s is served no more", o.APIVersion)
+		c.Found(path+".apiVersion", "write "+served, "%s is served no more", o.APIVersion)
 		return
 	}
 	group, _, _ := strings.Cut(o.APIVersion, "/")
 	if o.Namespace != "" && slices.Contains(inNoNamespace[group], o.Kind) {
-		findings.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
+		c.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
 	}
 	kinds, known := builtIn[o.APIVersion]
 	if !known || o.Kind == "" {
@@ -159,8 +159,8 @@ func (o CheckedObjects) checkKind(path string, findings *Findings) {
 				remedy = "write apiVersion: " + version
 			}
 		}
-		findings.Found(path+".kind", remedy, "%s is no kind of %s", o.Kind, o.APIVersion)
+		c.Found(path+".kind", remedy, "%s is no kind of %s", o.Kind, o.APIVersion)
 	} else if !inNamespace && o.Namespace != "" {
-		findings.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
+		c.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
 	}
 }

@@ -152,44 +152,44 @@ func (c *Cilium) derive() {
 	fill(&c.Hubble.Relay, new(c.Hubble.Enabled))
 }
 
-// check checks the choices against each other. The chart's own schema checks the values when the chart is rendered.
-func (c Cilium) check(crds CRDs, pools []NodePool, findings *Findings) {
-	switch hubble := c.Hubble; {
+// cilium checks the choices against each other. The chart's own schema checks the values when the chart is rendered.
+func (c clusterCheck) cilium() {
+	switch hubble := c.Cilium.Hubble; {
 	case hubble.HasRelay() && !hubble.Enabled:
-		findings.Found("cilium.hubble.relay", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
+		c.Found("cilium.hubble.relay", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
 	case hubble.UI && !hubble.Enabled:
-		findings.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
+		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
 	case hubble.UI && !hubble.HasRelay():
-		findings.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.relay: true", "true needs the relay, which is off")
+		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.relay: true", "true needs the relay, which is off")
 	}
 	// BBR requires that packets bypass the host's network stack. Masquerading with iptables uses that stack, so the agent exits with
 	// an error.
-	if c.BandwidthManager == BandwidthBBR && c.Masquerade != MasqueradeBPF {
-		findings.Found("cilium.bandwidthManager", "set cilium.masquerade: bpf, or write edt",
-			"%s needs routing in BPF, which Cilium has only with masquerading in BPF", c.BandwidthManager)
+	if c.Cilium.BandwidthManager == BandwidthBBR && c.Cilium.Masquerade != MasqueradeBPF {
+		c.Found("cilium.bandwidthManager", "set cilium.masquerade: bpf, or write edt",
+			"%s needs routing in BPF, which Cilium has only with masquerading in BPF", c.Cilium.BandwidthManager)
 	}
-	if c.Routing == RoutingNative {
-		c.checkOneNetwork(pools, findings)
+	if c.Cilium.Routing == RoutingNative {
+		c.oneNetwork()
 	}
-	if c.GatewayAPI && crds.GatewayAPI.Skip {
-		findings.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false",
+	if c.Cilium.GatewayAPI && c.CRDs.GatewayAPI.Skip {
+		c.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false",
 			"true leaves out what cilium.gatewayAPI needs before Cilium starts")
 	}
 }
 
-// checkOneNetwork checks that all machines are on one network. With native routing, each machine sends pods' packets directly to the
+// oneNetwork checks that all machines are on one network. With native routing, each machine sends pods' packets directly to the
 // address of the other machine.
-func (c Cilium) checkOneNetwork(pools []NodePool, findings *Findings) {
-	first := -1
+func (c clusterCheck) oneNetwork() {
+	first, pools := -1, c.NodePools
 	for i, pool := range pools {
 		switch {
 		case pool.VLAN == nil:
 		case first < 0:
 			first = i
 		case *pool.VLAN != *pools[first].VLAN:
-			findings.Found("cilium.routing", "give all pools the same VLAN, or write tunnel",
+			c.Found("cilium.routing", "give all pools the same VLAN, or write tunnel",
 				"%s needs all machines on one network, and nodePools[%d] is in VLAN %d, nodePools[%d] in %d",
-				c.Routing, first, *pools[first].VLAN, i, *pool.VLAN)
+				c.Cilium.Routing, first, *pools[first].VLAN, i, *pool.VLAN)
 			return
 		}
 	}

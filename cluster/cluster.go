@@ -74,43 +74,43 @@ func (c *Cluster) Complete(findings *Findings) {
 	}
 	checkForms(c, findings)
 	c.derive(findings)
-	c.check(findings)
+	whole := clusterCheck{findings, c, map[string]string{}}
+	whole.check()
 	if findings.Len() == 0 { // both are about a cluster that is complete
-		c.Network.checkAnnouncement6(c.Cilium.Version, findings)
-		c.checkValues(findings)
+		whole.announcement6()
+		whole.values()
 	}
 }
 
-// clusterCheck checks sections whose rules involve other sections.
+// clusterCheck checks a cluster, each section and what sections have to do with each other.
 type clusterCheck struct {
 	*Findings
 	*Cluster
+	taken map[string]string // values that must be unique: kind and value → path of the key
 }
 
 // check checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.
-func (c *Cluster) check(findings *Findings) {
-	whole := clusterCheck{findings, c}
-	addresses := &addressCheck{Findings: findings, Network: c.Network, machines: len(c.Machines()), taken: claims{}}
-	addresses.network()
-	addresses.ipv6()
-	poolCheck{addressCheck: addresses, pools: c.NodePools, hosts: c.Proxmox.Nodes}.nodePools()
-	c.checkRoles(findings)
-	c.checkPlacement(findings)
-	c.checkTalos(findings)
-	c.checkMetricsServer(findings)
-	c.Lifecycle.check(c.GitOps, findings)
-	c.checkSkip(findings)
-	whole.snapshotBucket()
-	c.checkVersions(findings)
-	c.Cilium.check(c.CRDs, c.NodePools, findings)
-	c.CRDs.check(c.CertManager, c.Providers, findings)
-	whole.outside()
-	whole.gitOps()
-	c.checkArgoCD(findings)
-	whole.secrets()
-	c.Mesh.check(c.Stack, c.Cilium, c.MeshCA, findings)
-	whole.storage()
-	c.checkChecks(findings)
+func (c clusterCheck) check() {
+	c.network()
+	c.ipv6()
+	c.nodePools()
+	c.roles()
+	c.placement()
+	c.talos()
+	c.metricsServer()
+	c.snapshots()
+	c.skippedNodes()
+	c.snapshotBucket()
+	c.versions()
+	c.cilium()
+	c.crds()
+	c.outside()
+	c.gitOps()
+	c.argoCD()
+	c.secrets()
+	c.mesh()
+	c.storage()
+	c.ownChecks()
 }
 
 // derive sets the defaults that follow other keys.

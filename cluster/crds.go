@@ -146,13 +146,13 @@ func (s CRDSet) official() string {
 	return strings.NewReplacer("{tag}", "v"+bare, "{version}", bare, "{minor}", releases.MinorOf(bare)).Replace(s.manifest)
 }
 
-func (c *CRDs) check(certManager CertManager, providers SecretProviders, findings *Findings) {
-	if certManager.Enabled && c.CertManager.Skip {
-		findings.Found("crds.certManager.skip", "remove it, or set certManager.enabled: false",
+func (c clusterCheck) crds() {
+	if c.CertManager.Enabled && c.CRDs.CertManager.Skip {
+		c.Found("crds.certManager.skip", "remove it, or set certManager.enabled: false",
 			"true leaves out what cert-manager needs before it starts")
 	}
-	if providers.OnePassword != nil && c.ExternalSecrets.Skip {
-		findings.Found("crds.externalSecrets.skip", "remove it, or remove secrets.onepassword",
+	if c.Providers.OnePassword != nil && c.CRDs.ExternalSecrets.Skip {
+		c.Found("crds.externalSecrets.skip", "remove it, or remove secrets.onepassword",
 			"true leaves out what External Secrets Operator needs before it starts")
 	}
 }

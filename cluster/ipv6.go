@@ -58,7 +58,7 @@ func (n IPv6) family() family {
 }
 
 // ipv6 checks the second family. The machines' addresses are checked with the machines.
-func (c *addressCheck) ipv6() {
+func (c clusterCheck) ipv6() {
 	n := c.Network.IPv6
 	if n == nil {
 		return
@@ -76,7 +76,7 @@ func (c *addressCheck) ipv6() {
 }
 
 // nodeAddress6 checks a machine's address of the second family, which must be given exactly if the cluster is dual-stack.
-func (c *addressCheck) nodeAddress6(path string, address netip.Addr) {
+func (c clusterCheck) nodeAddress6(path string, address netip.Addr) {
 	switch {
 	case c.Network.IPv6 == nil && address.IsValid() && !c.Unusable("network"):
 		c.Found(path, "add the section network.ipv6, or remove the address", "%s is IPv6, and the cluster is not dual-stack", address)

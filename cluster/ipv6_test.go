@@ -12,7 +12,7 @@ import (
 func shares6(pods string, machines int) error {
 	six := IPv6{PodCIDR: netip.MustParsePrefix(pods)}
 	var findings Findings
-	check := addressCheck{Findings: &findings, machines: machines}
+	check := clusterCheck{Findings: &findings, Cluster: &Cluster{NodePools: []NodePool{{Role: Worker, Nodes: make([]Node, machines)}}}}
 	check.podShares(ipv6Path+".podCIDR", six.PodCIDR, six.NodeBits())
 	return findings.Err()
 }

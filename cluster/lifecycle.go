@@ -114,16 +114,16 @@ var backupSettings = []Setting{
 		}},
 }
 
-func (s Snapshots) checkScheduled(gitOps GitOps, findings *Findings) {
+func (c clusterCheck) scheduledSnapshots() {
 	const path = "lifecycle.snapshots.scheduled"
-	switch {
+	switch s := c.Lifecycle.Snapshots; {
 	case !s.Scheduled:
-	case !gitOps.Enabled:
-		findings.Found(path, "remove it, or set gitops.enabled", "needs Flux, which applies the CronJob")
+	case !c.GitOps.Enabled:
+		c.Found(path, "remove it, or set gitops.enabled", "needs Flux, which applies the CronJob")
 	case len(s.Recipients) == 0:
-		findings.Found(path, "write one into lifecycle.snapshots.recipients", "needs an age public key: what is in a bucket is encrypted")
+		c.Found(path, "write one into lifecycle.snapshots.recipients", "needs an age public key: what is in a bucket is encrypted")
 	case strings.HasPrefix(s.Recipients[0], "age1pq"):
-		findings.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq",
+		c.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq",
 			"is a key that the CronJob does not know")
 	}
 }
@@ -138,14 +138,14 @@ func (c *Cluster) Serving(machines []Machine) []Machine {
 	return slices.DeleteFunc(slices.Clone(machines), func(machine Machine) bool { return c.Lifecycle.Skip.Has(machine.Name) })
 }
 
-// checkSkip checks the nodes that are left out.
-func (c *Cluster) checkSkip(findings *Findings) {
-	names, taken := namesOf(c.Machines()), claims{}
+// skippedNodes checks the nodes that are left out.
+func (c clusterCheck) skippedNodes() {
+	names := namesOf(c.Machines())
 	for i, node := range c.Lifecycle.Skip {
 		path := ItemPath("lifecycle.skip", i) + ".name"
-		taken.take("node", path, node.Name, findings)
+		c.take("skipped node", path, node.Name)
 		if node.Name != "" && !slices.Contains(names, node.Name) {
-			findings.Found(path, OneOf(node.Name, names), "%s is not among the nodes of nodePools", node.Name)
+			c.Found(path, OneOf(node.Name, names), "%s is not among the nodes of nodePools", node.Name)
 		}
 	}
 	all := len(c.ControlPlanes())
@@ -153,17 +153,17 @@ func (c *Cluster) checkSkip(findings *Findings) {
 	switch {
 	case all == serve:
 	case serve < needs:
-		findings.Found("lifecycle.skip", "leave fewer control planes out, or see the restore of a lost cluster in docs/recovery.md",
+		c.Found("lifecycle.skip", "leave fewer control planes out, or see the restore of a lost cluster in docs/recovery.md",
 			"leaves %d of %d control planes, and etcd has a quorum with %d", serve, all, needs)
 	case c.Lifecycle.Snapshots.RecoverFrom != "":
-		findings.Found("lifecycle.skip", "remove the control plane here, and give it a higher generation",
+		c.Found("lifecycle.skip", "remove the control plane here, and give it a higher generation",
 			"has a control plane, and lifecycle.snapshots.recoverFrom begins etcd anew on all of them")
 	}
 }
 
-func (l Lifecycle) check(gitOps GitOps, findings *Findings) {
-	l.Snapshots.checkScheduled(gitOps, findings)
-	for i, recipient := range l.Snapshots.Recipients {
-		findings.fault(ItemPath("lifecycle.snapshots.recipients", i), syntax.AgeRecipient(recipient))
+func (c clusterCheck) snapshots() {
+	c.scheduledSnapshots()
+	for i, recipient := range c.Lifecycle.Snapshots.Recipients {
+		c.fault(ItemPath("lifecycle.snapshots.recipients", i), syntax.AgeRecipient(recipient))
 	}
 }

@@ -41,14 +41,14 @@ func (c clusterCheck) localStorage() {
 }
 
 // adviseLocalMachines warns of volumes that no pod reaches, because none may run where they are.
-func (c *Cluster) adviseLocalMachines(findings *Findings) {
+func (c clusterCheck) adviseLocalMachines() {
 	pods, local := c.PodMachines(), c.localMachines()
 	if c.Storage.Local == "" || len(local) == 0 || slices.ContainsFunc(local, func(m Machine) bool {
 		return slices.ContainsFunc(pods, func(other Machine) bool { return other.Name == m.Name })
 	}) {
 		return
 	}
-	findings.Found(localStoragePath, "give a pool that takes pods the user volume, or set kubernetes.allowSchedulingOnControlPlanes",
+	c.Found(localStoragePath, "give a pool that takes pods the user volume, or set kubernetes.allowSchedulingOnControlPlanes",
 		"%s is a user volume only of machines that take no ordinary pods", c.Storage.Local)
 }
 

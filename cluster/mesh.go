@@ -39,23 +39,20 @@ type Peer struct {
 // IsMember reports whether the cluster is part of a mesh.
 func (m Mesh) IsMember() bool { return len(m.Peers) > 0 }
 
-// peerPath is the path of a peer.
-func peerPath(i int) string { return fmt.Sprintf("mesh.peers[%d]", i) }
-
-// check checks the section without the peers' stack files.
-func (m Mesh) check(stack string, cilium Cilium, ca Secret, findings *Findings) {
-	for i, peer := range m.Peers {
-		if peer == stack {
-			findings.Found(peerPath(i), "remove it", "%s is this stack", peer)
+// mesh checks the section without the peers' stack files.
+func (c clusterCheck) mesh() {
+	for i, peer := range c.Mesh.Peers {
+		if peer == c.Stack {
+			c.Found(ItemPath("mesh.peers", i), "remove it", "%s is this stack", peer)
 		}
 	}
-	if !m.IsMember() {
-		findings.unused("mesh.peers", NamedSecret{MeshAuthorityKey, ca})
+	if !c.Mesh.IsMember() {
+		c.unused("mesh.peers", NamedSecret{MeshAuthorityKey, c.MeshCA})
 		return
 	}
-	if cilium.Routing == RoutingNative {
+	if c.Cilium.Routing == RoutingNative {
 		// The agents add routes to nodes of their own layer-2 network only.
-		findings.Found("cilium.routing", "write "+string(RoutingTunnel), "%s does not reach the pods of other clusters", cilium.Routing)
+		c.Found("cilium.routing", "write "+string(RoutingTunnel), "%s does not reach the pods of other clusters", c.Cilium.Routing)
 	}
 }
 
@@ -69,7 +66,7 @@ type Named struct {
 func (c *Cluster) Named() []Named {
 	var named []Named
 	for i, peer := range c.Mesh.Peers {
-		named = append(named, Named{peerPath(i), peer})
+		named = append(named, Named{ItemPath("mesh.peers", i), peer})
 	}
 	if provider := c.Storage.Provider; provider != "" && !slices.Contains(c.Mesh.Peers, provider) {
 		named = append(named, Named{storageProviderPath, provider})
@@ -107,7 +104,7 @@ func (c comparison) mesh() {
 	case mine < 0 && !theirs:
 		return
 	case !theirs:
-		c.Found(peerPath(mine), fmt.Sprintf("add %s to mesh.peers of %s", c.own.Stack, c.other.Stack),
+		c.Found(ItemPath("mesh.peers", mine), fmt.Sprintf("add %s to mesh.peers of %s", c.own.Stack, c.other.Stack),
 			"%s does not list this stack as its peer", c.other.Stack)
 	case mine < 0:
 		c.Found("mesh.peers", fmt.Sprintf("add %s, or remove %s from mesh.peers of %s", c.other.Stack, c.own.Stack, c.other.Stack),

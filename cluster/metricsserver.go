@@ -21,19 +21,19 @@ func (c *Cluster) KubeletArgs() map[string]string {
 	return args
 }
 
-// checkMetricsServer checks that something brings metrics-server and approves certificates, and that the kubelets ask for them.
-func (c *Cluster) checkMetricsServer(findings *Findings) {
+// metricsServer checks that something brings metrics-server and approves certificates, and that the kubelets ask for them.
+func (c clusterCheck) metricsServer() {
 	if !c.Kubernetes.MetricsServer {
 		return
 	}
 	if !c.GitOps.Enabled {
-		findings.Found(metricsServerPath, "remove it, or set gitops.enabled: true", "comes with the tree, which nothing applies")
+		c.Found(metricsServerPath, "remove it, or set gitops.enabled: true", "comes with the tree, which nothing applies")
 	}
 	if !c.CertManager.Enabled {
-		findings.Found(metricsServerPath, "remove it, or set certManager.enabled: true", "needs a certificate of cert-manager, which is off")
+		c.Found(metricsServerPath, "remove it, or set certManager.enabled: true", "needs a certificate of cert-manager, which is off")
 	}
 	if value, given := c.Talos.Kubelet.ExtraArgs[ServingFlag]; given && value != "true" {
-		findings.Found(EntryPath("talos.kubelet.extraArgs", ServingFlag), "remove it", "is %s, and %s needs true", value, metricsServerPath)
+		c.Found(EntryPath("talos.kubelet.extraArgs", ServingFlag), "remove it", "is %s, and %s needs true", value, metricsServerPath)
 	}
 }
 

@@ -165,16 +165,8 @@ func (p LoadBalancers) firstBut(taken netip.Addr) netip.Addr {
 	return p.Start
 }
 
-// addressCheck checks the networks of the cluster, and the addresses in them.
-type addressCheck struct {
-	*Findings
-	Network Network
-
-	machines int
-	taken    claims // shared with what else must be unique
-}
-
-func (c *addressCheck) network() {
+// network checks the IPv4 networks of the cluster, and the addresses in them.
+func (c clusterCheck) network() {
 	n, f := c.Network, c.Network.ipv4()
 	c.disjoint(f.networks())
 	c.podShares("network.podCIDR", n.PodCIDR, podBitsPerNode)
@@ -191,7 +183,7 @@ func (c *addressCheck) network() {
 }
 
 // disjoint checks that no two networks overlap.
-func (c *addressCheck) disjoint(all []named) {
+func (c clusterCheck) disjoint(all []named) {
 	for i, one := range all {
 		for _, other := range all[:i] {
 			if one.network.IsValid() && other.network.IsValid() && one.network.Overlaps(other.network) {
@@ -202,8 +194,8 @@ func (c *addressCheck) disjoint(all []named) {
 }
 
 // podShares checks that the pod network has a share for each machine. share is the prefix length of a share.
-func (c *addressCheck) podShares(path string, pods netip.Prefix, share int) {
-	nodes := c.machines
+func (c clusterCheck) podShares(path string, pods netip.Prefix, share int) {
+	nodes := len(c.Machines())
 	if !pods.IsValid() || share-pods.Bits() > 30 {
 		return
 	}
@@ -213,9 +205,9 @@ func (c *addressCheck) podShares(path string, pods netip.Prefix, share int) {
 }
 
 // poolEnds checks the two ends of a pool, and reports whether they are in order.
-func (c *addressCheck) poolEnds(f family) bool {
+func (c clusterCheck) poolEnds(f family) bool {
 	path := f.path + ".loadBalancers"
-	start, stop := c.inside(f, path+".start", f.start), c.inside(f, path+".stop", f.stop)
+	start, stop := c.usable(f, path+".start", f.start), c.usable(f, path+".stop", f.stop)
 	if start && stop && f.stop.Less(f.start) {
 		c.Found(path+".stop", "swap them", "%s is before %s.start %s", f.stop, path, f.start)
 		return false
@@ -224,7 +216,7 @@ func (c *addressCheck) poolEnds(f family) bool {
 }
 
 // announcements checks that the addresses of Services can be announced as declared.
-func (c *addressCheck) announcements() {
+func (c clusterCheck) announcements() {
 	const path = "network.loadBalancers"
 	pool := c.Network.LoadBalancers
 	switch {
@@ -248,24 +240,24 @@ func (c *addressCheck) announcements() {
 }
 
 // system refuses the numbers that no autonomous system has: RFC 7607, RFC 6793 (AS_TRANS) and RFC 7300.
-func (c *addressCheck) system(path string, number int) {
+func (c clusterCheck) system(path string, number int) {
 	if slices.Contains([]int{23456, 65535, 4294967295}, number) {
 		c.Found(path, "write a private one, such as 64512", "%d is reserved, and routers refuse it", number)
 	}
 }
 
-// checkAnnouncement6 checks that the pool of IPv6 addresses can be announced.
-func (n Network) checkAnnouncement6(cilium string, findings *Findings) {
+// announcement6 checks that the pool of IPv6 addresses can be announced.
+func (c clusterCheck) announcement6() {
 	const path = "network.loadBalancers"
-	pool, six := n.LoadBalancers, n.IPv6
+	pool, six, cilium := c.Network.LoadBalancers, c.Network.IPv6, c.Cilium.Version
 	if pool.Announce == AnnounceL2 && six != nil && six.LoadBalancers != nil && cilium != "" && olderThan(cilium, 1, 19) {
-		findings.Found(path+".announce", "write bgp or none, take a newer Cilium, or remove "+ipv6Path+".loadBalancers",
+		c.Found(path+".announce", "write bgp or none, take a newer Cilium, or remove "+ipv6Path+".loadBalancers",
 			"%s announces no IPv6 address before Cilium 1.19, and cilium.version is %s", pool.Announce, cilium)
 	}
 }
 
 // pooled checks that the address of a Service is in the pool.
-func (c *addressCheck) pooled(path string, address netip.Addr) {
+func (c clusterCheck) pooled(path string, address netip.Addr) {
 	f := c.Network.ipv4()
 	if address.IsValid() && f.start.IsValid() && f.stop.IsValid() && !f.pools(address) {
 		c.Found(path, "pick an address of the pool", "%s is outside the pool %s to %s", address, f.start, f.stop)
@@ -275,7 +267,7 @@ func (c *addressCheck) pooled(path string, address netip.Addr) {
 }
 
 // outsidePool checks that an address is not in the pool for Services, and reports whether it is not.
-func (c *addressCheck) outsidePool(f family, path string, address netip.Addr) bool {
+func (c clusterCheck) outsidePool(f family, path string, address netip.Addr) bool {
 	if !f.pools(address) {
 		return true
 	}
@@ -285,14 +277,14 @@ func (c *addressCheck) outsidePool(f family, path string, address netip.Addr) bo
 }
 
 // address checks an address of the machines' network, which must be unique.
-func (c *addressCheck) address(f family, path string, address netip.Addr) {
-	if c.inside(f, path, address) {
-		c.taken.take("address", path, address.String(), c.Findings)
+func (c clusterCheck) address(f family, path string, address netip.Addr) {
+	if c.usable(f, path, address) {
+		c.take("address", path, address.String())
 	}
 }
 
-// inside reports whether the address is usable in the machines' network. If not, it adds a problem.
-func (c *addressCheck) inside(f family, path string, address netip.Addr) bool {
+// usable reports whether the address is usable in the machines' network. If not, it adds a problem.
+func (c clusterCheck) usable(f family, path string, address netip.Addr) bool {
 	switch {
 	case !address.IsValid():
 		return false

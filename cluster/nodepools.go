@@ -141,57 +141,52 @@ func (p *NodePool) setGenerations() {
 	}
 }
 
-// poolCheck checks the pools one by one.
-type poolCheck struct {
-	*addressCheck
-
-	pools []NodePool
-	hosts []string // proxmox.nodes
-}
-
-func (c poolCheck) nodePools() {
-	for i, pool := range c.pools {
+// nodePools checks the pools one by one.
+func (c clusterCheck) nodePools() {
+	for i, pool := range c.NodePools {
 		path := ItemPath("nodePools", i)
-		c.taken.take("pool", path+".name", pool.Name, c.Findings)
+		c.take("pool", path+".name", pool.Name)
 		if pool.Role == ControlPlane && pool.Memory != 0 && pool.Memory < minControlPlaneMemory {
 			c.Found(path+".memory", "write at least "+minControlPlaneMemory.String(), "%s is too little for a control plane", pool.Memory)
 		}
 		hosts := pool.Hosts
-		if slices.Equal(hosts, c.hosts) { // the default; of long lists, the comparison of each with each takes seconds
+		if slices.Equal(hosts, c.Proxmox.Nodes) { // the default; of long lists, the comparison of each with each takes seconds
 			hosts = nil
 		}
 		for j, host := range hosts {
 			c.host(ItemPath(path+".hosts", j), host)
 		}
-		c.dataDisks(path+".dataDisks", pool.DataDisks)
+		for j, disk := range pool.DataDisks {
+			c.take("data disk of "+path, ItemPath(path+".dataDisks", j)+".name", disk.Name)
+		}
 		for j, node := range pool.Nodes {
 			c.node(func(key string) string { return node.pathOf(path, j, key) }, node)
 		}
 	}
 }
 
-// checkRoles checks the number of machines of each role.
-func (c *Cluster) checkRoles(findings *Findings) {
+// roles checks the number of machines of each role.
+func (c clusterCheck) roles() {
 	controlPlanes, workers := len(c.ControlPlanes()), len(c.WorkerMachines())
 	switch {
 	case slices.ContainsFunc(c.NodePools, func(pool NodePool) bool { return pool.Role == "" || len(pool.Nodes) == 0 }): // reported already
 	case len(c.NodePools) == 0: // reported already
 	case controlPlanes == 0:
-		findings.Found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", ControlPlane), "have no control plane")
+		c.Found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", ControlPlane), "have no control plane")
 	case controlPlanes%2 == 0 && !c.Lifecycle.AllowEvenControlPlanes:
-		findings.Found("nodePools", fmt.Sprintf("declare %d or %d, or on the way from one to the other lifecycle.allowEvenControlPlanes: true",
+		c.Found("nodePools", fmt.Sprintf("declare %d or %d, or on the way from one to the other lifecycle.allowEvenControlPlanes: true",
 			controlPlanes-1, controlPlanes+1),
 			"%d control planes tolerate no more failures than %d would", controlPlanes, controlPlanes-1)
 	case controlPlanes > maxControlPlanes:
-		findings.Found("nodePools", "declare 3, 5 or 7, and the others as workers",
+		c.Found("nodePools", "declare 3, 5 or 7, and the others as workers",
 			"%d control planes are too many: every write of etcd waits for a majority of them", controlPlanes)
 	case workers == 0 && !c.Kubernetes.AllowSchedulingOnControlPlanes:
-		findings.Found("nodePools", "declare a worker, or set kubernetes.allowSchedulingOnControlPlanes: true",
+		c.Found("nodePools", "declare a worker, or set kubernetes.allowSchedulingOnControlPlanes: true",
 			"have no worker, so that nothing would run Flux and the workloads")
 	case workers == 0 && c.Workers.Join == JoinAfterGate:
-		findings.Found("workers.join", "declare a worker, or remove the key", "%s is for workers, and there is none", c.Workers.Join)
+		c.Found("workers.join", "declare a worker, or remove the key", "%s is for workers, and there is none", c.Workers.Join)
 	case len(c.PodMachines()) == 0:
-		findings.Found("nodePools", "declare a machine without such a taint",
+		c.Found("nodePools", "declare a machine without such a taint",
 			"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
 	}
 }
@@ -218,36 +213,21 @@ func keepsPodsAway(taint string) bool {
 	return effect == "NoSchedule" || effect == "NoExecute"
 }
 
-func (c poolCheck) host(path, host string) {
-	if host != "" && len(c.hosts) > 0 && !slices.Contains(c.hosts, host) {
-		c.Found(path, OneOf(host, c.hosts), "%s is not among proxmox.nodes", host)
+func (c clusterCheck) host(path, host string) {
+	if host != "" && len(c.Proxmox.Nodes) > 0 && !slices.Contains(c.Proxmox.Nodes, host) {
+		c.Found(path, OneOf(host, c.Proxmox.Nodes), "%s is not among proxmox.nodes", host)
 	}
 }
 
-func (c poolCheck) dataDisks(path string, disks []DataDisk) {
-	names := map[string]string{}
-	for i, disk := range disks {
-		at := ItemPath(path, i) + ".name"
-		// Talos accepts two names that differ in case only, but people confuse them.
-		if folded := strings.ToLower(disk.Name); folded != "" {
-			if first, taken := names[folded]; taken {
-				c.Found(at, "pick another", "%s is taken by %s", disk.Name, first)
-			} else {
-				names[folded] = at
-			}
-		}
-	}
-}
-
-func (c poolCheck) node(path func(key string) string, node Node) {
-	c.taken.take("node", path("name"), node.Name, c.Findings)
+func (c clusterCheck) node(path func(key string) string, node Node) {
+	c.take("node", path("name"), node.Name)
 	if node.pinned { // otherwise it is one of the pool's hosts, which are checked with the pool
 		c.host(path("host"), node.home)
 	}
 	if node.VMID != 0 {
-		c.taken.take("VM id", path("vmId"), strconv.Itoa(node.VMID), c.Findings)
+		c.take("VM id", path("vmId"), strconv.Itoa(node.VMID))
 	}
-	c.taken.take("MAC", path("mac"), string(node.MAC), c.Findings)
+	c.take("MAC", path("mac"), string(node.MAC))
 	if f := c.Network.ipv4(); c.outsidePool(f, path("address"), node.Address) {
 		c.address(f, path("address"), node.Address)
 	}

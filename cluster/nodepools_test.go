@@ -15,7 +15,7 @@ func TestRoles_AnEvenNumberOfControlPlanesIsAllowedOnlyOnTheWay(t *testing.T) {
 			}}
 			c.Lifecycle.AllowEvenControlPlanes = allowed
 			var findings Findings
-			c.checkRoles(&findings)
+			clusterCheck{Findings: &findings, Cluster: c}.roles()
 			about := 0
 			for _, problem := range findings.All() {
 				if strings.Contains(problem.Problem, "control planes") {

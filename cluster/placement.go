@@ -136,10 +136,10 @@ func (a *assignment) take(taken map[string]*assignment, asked map[string]bool) b
 	return false
 }
 
-// checkPlacement checks that machines can leave the Proxmox nodes under maintenance, and that no two control planes are at home on one
+// placement checks that machines can leave the Proxmox nodes under maintenance, and that no two control planes are at home on one
 // host, unless that is allowed.
-func (c *Cluster) checkPlacement(findings *Findings) {
-	c.checkMaintenance(findings)
+func (c clusterCheck) placement() {
+	c.maintenance()
 	if c.Proxmox.AllowControlPlanesOnOneHost {
 		return
 	}
@@ -157,7 +157,7 @@ func (c *Cluster) checkPlacement(findings *Findings) {
 			case !taken:
 				first[node.home] = node
 			case node.pinned && other.pinned:
-				findings.Found(fmt.Sprintf("nodePools[%d].nodes[%d].host", i, j),
+				c.Found(fmt.Sprintf("nodePools[%d].nodes[%d].host", i, j),
 					"pin it to another, leave it out, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
 					"%s runs the control plane %s, and its failure would take both", node.home, other.Name)
 			default:
@@ -168,23 +168,23 @@ func (c *Cluster) checkPlacement(findings *Findings) {
 	if len(crowded) > 0 {
 		slices.Sort(hosts)
 		hosts = slices.Compact(hosts)
-		findings.Found("nodePools", "add a host to proxmox.nodes, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
+		c.Found("nodePools", "add a host to proxmox.nodes, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
 			"%d control planes cannot each have a host of %s for themselves, whose failure would take two: %s",
 			len(c.ControlPlanes()), strings.Join(hosts, ", "), strings.Join(crowded, ", "))
 	}
 }
 
-// checkMaintenance checks that each machine on a Proxmox node under maintenance may run on another Proxmox node.
-func (c *Cluster) checkMaintenance(findings *Findings) {
+// maintenance checks that each machine on a Proxmox node under maintenance may run on another Proxmox node.
+func (c clusterCheck) maintenance() {
 	for i, host := range c.Proxmox.Maintenance {
 		if host != "" && len(c.Proxmox.Nodes) > 0 && !slices.Contains(c.Proxmox.Nodes, host) {
-			findings.Found(ItemPath("proxmox.maintenance", i), OneOf(host, c.Proxmox.Nodes), "%s is not among proxmox.nodes", host)
+			c.Found(ItemPath("proxmox.maintenance", i), OneOf(host, c.Proxmox.Nodes), "%s is not among proxmox.nodes", host)
 		}
 	}
 	for _, pool := range c.NodePools {
 		for _, node := range pool.Nodes {
 			if len(pool.Hosts) > 0 && slices.Contains(c.Proxmox.Maintenance, node.Host) {
-				findings.Found("proxmox.maintenance", "leave a Proxmox node of the pool in service, or add one to its hosts",
+				c.Found("proxmox.maintenance", "leave a Proxmox node of the pool in service, or add one to its hosts",
 					"leaves no Proxmox node for %s: the pool %s may run on %s only", node.Name, pool.Name, strings.Join(pool.Hosts, ", "))
 				break
 			}
@@ -193,7 +193,7 @@ func (c *Cluster) checkMaintenance(findings *Findings) {
 }
 
 // adviseMaintenance warns of control planes that share a host because of maintenance.
-func (c *Cluster) adviseMaintenance(findings *Findings) {
+func (c clusterCheck) adviseMaintenance() {
 	if c.Proxmox.AllowControlPlanesOnOneHost || len(c.Proxmox.Maintenance) == 0 {
 		return
 	}
@@ -203,7 +203,7 @@ func (c *Cluster) adviseMaintenance(findings *Findings) {
 	}
 	for _, host := range sorted(names) {
 		if len(names[host]) > 1 {
-			findings.Found("proxmox.maintenance", "remove it as soon as the maintenance is over",
+			c.Found("proxmox.maintenance", "remove it as soon as the maintenance is over",
 				"puts %s on %s, whose failure would take them all", strings.Join(names[host], " and "), host)
 		}
 	}

@@ -143,19 +143,20 @@ func TestMaintenance_IsRefusedWhereItLeavesNoHostAndWarnsOfASharedOne(t *testing
 	worker := NodePool{Name: "storage", Role: Worker, Hosts: []string{"b"}, Nodes: machines("", "")}
 	_, c := emptied([]string{"b"}, worker)
 	var findings Findings
-	c.checkMaintenance(&findings)
+	clusterCheck{Findings: &findings, Cluster: c}.maintenance()
 	assert.EqualError(t, findings.All(), "proxmox.maintenance: leaves no Proxmox node for 0: the pool storage may run on b only; "+
 		"leave a Proxmox node of the pool in service, or add one to its hosts")
 
 	_, c = emptied([]string{"b"}, NodePool{Role: ControlPlane, Hosts: []string{"a", "b", "c"}, Nodes: machines("", "", "")})
 	findings = Findings{}
-	c.checkPlacement(&findings)
+	whole := clusterCheck{Findings: &findings, Cluster: c}
+	whole.placement()
 	assert.NoError(t, findings.Err())
-	c.adviseMaintenance(&findings)
+	whole.adviseMaintenance()
 	assert.EqualError(t, findings.All(), "proxmox.maintenance: puts 1 and 2 on c, whose failure would take them all; "+
 		"remove it as soon as the maintenance is over")
 	c.Proxmox.AllowControlPlanesOnOneHost = true
 	findings = Findings{}
-	c.adviseMaintenance(&findings)
+	whole.adviseMaintenance()
 	assert.Zero(t, findings.Len())
 }

@@ -47,9 +47,9 @@ func (c clusterCheck) snapshotBucket() {
 }
 
 // adviseSnapshotBucket says that the snapshots before a change stay on the computer that runs `up`, although there is a bucket.
-func (c *Cluster) adviseSnapshotBucket(findings *Findings) {
+func (c clusterCheck) adviseSnapshotBucket() {
 	if c.Lifecycle.Snapshots.Scheduled && !c.SnapshotAccessKey.IsSet() {
-		findings.Found(snapshotAccessKey, "set it, and "+snapshotSecretKey,
+		c.Found(snapshotAccessKey, "set it, and "+snapshotSecretKey,
 			"is missing: the snapshots before a change stay where up runs, and are not copied to the bucket of lifecycle.snapshots.scheduled")
 	}
 }

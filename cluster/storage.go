@@ -164,12 +164,6 @@ func (m Machine) StorageDisks() []string {
 	return paths
 }
 
-// monitorMachines returns the number of machines that can run a monitor of Ceph. The manifests' monitors tolerate the taint of control
-// planes: two workers alone would leave the storage with one monitor.
-func (c *Cluster) monitorMachines() int {
-	return len(withoutTaints(c.Machines()))
-}
-
 // IsVerified reports whether there is anything that a gate verifies.
 func (s Storage) IsVerified() bool { return len(s.Classes)+len(s.Drivers) > 0 }
 
@@ -256,11 +250,11 @@ func (c clusterCheck) storageDisks() {
 
 // adviseStorageMachines advises against disks of the shared storage in machines whose taints the tree's OSDs do not tolerate: its
 // CephCluster has tolerations for monitors only.
-func (c *Cluster) adviseStorageMachines(findings *Findings) {
+func (c clusterCheck) adviseStorageMachines() {
 	takesPods := namesOf(c.PodMachines())
 	unused := slices.DeleteFunc(namesOf(c.StorageMachines()), func(name string) bool { return slices.Contains(takesPods, name) })
 	if c.Storage.Role == StorageProvider && len(unused) > 0 {
-		findings.Found("storage.role", "remove the taints, set kubernetes.allowSchedulingOnControlPlanes for control planes, or give the "+
+		c.Found("storage.role", "remove the taints, set kubernetes.allowSchedulingOnControlPlanes for control planes, or give the "+
 			"tree's CephCluster tolerations in spec.placement.osd", "%s, and no OSD tolerates the taints of %s: Ceph does not use their disks",
 			c.Storage.Role, strings.Join(unused, ", "))
 	}
@@ -312,23 +306,23 @@ func (c clusterCheck) radosNamespace() {
 
 // adviseRadosNamespace advises against one RADOS namespace for two consumers. A cluster that takes over the volumes of another one has the
 // same namespace on purpose.
-func (c *Cluster) adviseRadosNamespace(findings *Findings) {
+func (c clusterCheck) adviseRadosNamespace() {
 	if others := c.Storage.SameNamespace; len(others) > 0 {
-		findings.Found("storage.radosNamespace", "write another one in the newer cluster, unless both are to have the same volumes",
+		c.Found("storage.radosNamespace", "write another one in the newer cluster, unless both are to have the same volumes",
 			"%s is also that of %s: each can read and delete the volumes of the other", c.Storage.RadosNamespace, strings.Join(others, ", "))
 	}
 }
 
 // adviseStorageVault advises against reading the storage's vault with the token, and so from the namespaces, of the others.
-func (c *Cluster) adviseStorageVault(findings *Findings) {
+func (c clusterCheck) adviseStorageVault() {
 	one := c.Providers.OnePassword
 	switch {
 	case one == nil || c.Storage.Vault == "":
 	case one.OneClient():
-		findings.Found("secrets.onepassword.operator.version", "write 2.5.0 or newer, and set "+storageToken,
+		c.Found("secrets.onepassword.operator.version", "write 2.5.0 or newer, and set "+storageToken,
 			"%s has one client for all stores, so that storage.vault is used with onepasswordToken", one.Operator.Version)
 	case slices.Contains(one.Vaults, c.Storage.Vault):
-		findings.Found("secrets.onepassword.vaults", "remove it there, and let onepasswordToken have no access to it",
+		c.Found("secrets.onepassword.vaults", "remove it there, and let onepasswordToken have no access to it",
 			"has %s, which is storage.vault: more namespaces than the storage's can read the keys of Ceph", c.Storage.Vault)
 	}
 }
@@ -414,7 +408,8 @@ var storageSettings = []Setting{
 	{"STORAGE_MONITORS", "nodePools", "Ceph's monitors: `spec.mon.count`, 3, or 1 if fewer than three machines, control planes " +
 		"included, can run one; only of a provider",
 		only(providesStorage, func(c *Cluster) string {
-			if c.monitorMachines() < usualMonitors {
+			// The manifests' monitors tolerate the taint of control planes: two workers alone would leave the storage with one monitor.
+			if len(withoutTaints(c.Machines())) < usualMonitors {
 				return "1"
 			}
 			return strconv.Itoa(usualMonitors)

@@ -129,10 +129,10 @@ func (t *Talos) derive() {
 	}
 }
 
-func (c *Cluster) checkTalos(findings *Findings) {
+func (c clusterCheck) talos() {
 	t := c.Talos
 	if t.LLDPD.Config != "" && !slices.Contains(t.Extensions, LLDPDExtension) {
-		findings.Found("talos.lldpd.config", "add "+LLDPDExtension+" to talos.extensions, or remove it",
+		c.Found("talos.lldpd.config", "add "+LLDPDExtension+" to talos.extensions, or remove it",
 			"is for an extension that the machines do not have")
 	}
 	given := map[string]string{}
@@ -141,20 +141,20 @@ func (c *Cluster) checkTalos(findings *Findings) {
 		fault := syntax.Line(t.Sysctls[key])
 		switch {
 		case strings.TrimSpace(t.Sysctls[key]) == "":
-			findings.Found(path, "give it a value, or remove it", "is empty")
+			c.Found(path, "give it a value, or remove it", "is empty")
 		case fault != nil:
-			findings.fault(path, fault)
+			c.fault(path, fault)
 		case given[dotted] != "":
-			findings.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
+			c.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
 		case c.BreaksNetwork(dotted, t.Sysctls[key]):
-			findings.Found(path, "remove it", BrokenNetwork)
+			c.Found(path, "remove it", BrokenNetwork)
 		default:
 			given[dotted] = key
 		}
 	}
 	for _, registry := range sorted(t.RegistryMirrors) {
 		if len(t.RegistryMirrors[registry]) == 0 {
-			findings.Found(EntryPath("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
+			c.Found(EntryPath("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
 		}
 	}
 }

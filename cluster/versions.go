@@ -10,38 +10,38 @@ import (
 	"github.com/slipway-platform/slipway/cluster/releases"
 )
 
-// checkVersions refuses versions that do not work together.
-func (c *Cluster) checkVersions(findings *Findings) {
-	if talosIsKnown(c.Talos.Version, findings) {
-		refusePair(findings, releases.Talos, c.Talos.Version, releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version)
+// versions refuses versions that do not work together.
+func (c clusterCheck) versions() {
+	if c.talosIsKnown(c.Talos.Version) {
+		c.pair(releases.Talos, c.Talos.Version, releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version)
 	}
 	if flux := c.GitOps.Flux.Version; c.GitOps.ByFlux() && exact.MatchString(flux) {
-		refusePair(findings, releases.FluxOperator, c.GitOps.Operator.Version, releases.Flux, "gitops.flux.version", flux)
+		c.pair(releases.FluxOperator, c.GitOps.Operator.Version, releases.Flux, "gitops.flux.version", flux)
 	}
-	gatewayAPIFitsCilium(c.CRDs.gatewayAPI(), c.Cilium, findings)
-	certManagerFitsItsCRDs(c.CRDs.CertManager, c.CertManager, findings)
+	c.gatewayAPIFitsCilium()
+	c.certManagerFitsItsCRDs()
 }
 
 // talosIsKnown refuses releases of Talos that are older than those whose ways Slipway knows. It tells whether it has not.
-func talosIsKnown(version string, findings *Findings) bool {
+func (c clusterCheck) talosIsKnown(version string) bool {
 	if version == "" {
 		return true
 	}
 	_, standing := releases.Talos.Find(version, time.Time{})
 	if standing == releases.Older {
-		findings.Unreadable("talos.version", "write v"+releases.Talos.Oldest()+".x or a later one",
+		c.Unreadable("talos.version", "write v"+releases.Talos.Oldest()+".x or a later one",
 			"%s is older than the releases that Slipway knows", version)
 	}
 	return standing != releases.Older
 }
 
-// refusePair refuses two versions of which one project says that they do not work together.
-func refusePair(findings *Findings, project releases.Project, version string, other releases.Project, path, otherVersion string) {
+// pair refuses two versions of which one project says that they do not work together.
+func (c clusterCheck) pair(project releases.Project, version string, other releases.Project, path, otherVersion string) {
 	if version == "" || otherVersion == "" {
 		return
 	}
 	if fit, fits := project.Fits(version, other, otherVersion); !fits && fit.Refused {
-		findings.Found(path, "change one of the two", "%s does not go with %s %s, which takes %s %s", otherVersion, project.Name, version,
+		c.Found(path, "change one of the two", "%s does not go with %s %s, which takes %s %s", otherVersion, project.Name, version,
 			other.Name, fit)
 	}
 }
@@ -108,7 +108,8 @@ func (one pin) advise(advice *Findings, day time.Time) {
 
 // gatewayAPIFitsCilium checks the CRDs of the Gateway API. Older CRDs lack fields that Cilium's operator writes. Newer CRDs have broken
 // running gateways (1.2 changed the type of status.supportedFeatures), so a release is accepted only after Cilium's documentation names it.
-func gatewayAPIFitsCilium(crds CRDSet, cilium Cilium, findings *Findings) {
+func (c clusterCheck) gatewayAPIFitsCilium() {
+	crds, cilium := c.CRDs.gatewayAPI(), c.Cilium
 	source := crds.Source
 	if !cilium.GatewayAPI || source.Skip || source.Version == "" || cilium.Version == "" {
 		return
@@ -117,22 +118,23 @@ func gatewayAPIFitsCilium(crds CRDSet, cilium Cilium, findings *Findings) {
 	switch {
 	case fits:
 	case source.Version == crds.version: // this is the default, so only Cilium's version was declared
-		findings.Found("cilium.version", "set crds.gatewayAPI.version to a release of "+fit.String(),
+		c.Found("cilium.version", "set crds.gatewayAPI.version to a release of "+fit.String(),
 			"%s is made for Gateway API %s, and crds.gatewayAPI.version is %s", cilium.Version, fit, source.Version)
 	default:
-		findings.Found("crds.gatewayAPI.version", "use a release of "+fit.String(), "%s does not go with cilium.version %s, which is made for %s",
+		c.Found("crds.gatewayAPI.version", "use a release of "+fit.String(), "%s does not go with cilium.version %s, which is made for %s",
 			source.Version, cilium.Version, fit)
 	}
 }
 
 // certManagerFitsItsCRDs checks that CRDs and chart have the same minor release: older CRDs drop fields that the controller sets,
 // newer CRDs may not serve the versions that the controller reads.
-func certManagerFitsItsCRDs(source CRDSource, chart CertManager, findings *Findings) {
+func (c clusterCheck) certManagerFitsItsCRDs() {
+	source, chart := c.CRDs.CertManager, c.CertManager
 	if !chart.Enabled || source.Skip || source.Version == "" || chart.Version == "" {
 		return
 	}
 	if releases.MinorOf(source.Version) != releases.MinorOf(chart.Version) {
-		findings.Found("crds.certManager.version", "remove it, because it follows certManager.version",
+		c.Found("crds.certManager.version", "remove it, because it follows certManager.version",
 			"%s is of another release than certManager.version %s", source.Version, chart.Version)
 	}
 }
