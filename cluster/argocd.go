@@ -20,6 +20,14 @@ const (
 // Choices lists the engines.
 func (Engine) Choices() []string { return texts(EngineFlux, EngineArgoCD) }
 
+// Owner returns the engine as the owner of a component.
+func (e Engine) Owner() Owner {
+	if e == EngineArgoCD {
+		return OwnerArgoCD
+	}
+	return OwnerFlux
+}
+
 // Names in a cluster that Slipway, Argo CD and the tree agree on.
 const (
 	ArgoCDNamespace = "argocd"           // of Argo CD, the cluster settings, and the Applications
@@ -289,10 +297,7 @@ func (c clusterCheck) owners() {
 	if !c.GitOps.Enabled {
 		return
 	}
-	own := OwnerFlux
-	if c.GitOps.Engine == EngineArgoCD {
-		own = OwnerArgoCD
-	}
+	own := c.GitOps.Engine.Owner()
 	for _, release := range c.Releases() {
 		if release.Owner.IsEngine() && release.Owner != own {
 			c.Found(release.Key+".owner", "write "+string(own), "%s is not the engine of the cluster, which gitops.engine says is %s",

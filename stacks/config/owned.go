@@ -57,10 +57,7 @@ func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) ow
 // notOwned checks that the engine leaves a release alone that Pulumi owns.
 func notOwned(g cluster.GitOps, release cluster.Service, git *cluster.Git, findings *cluster.Findings) {
 	if git != nil && !git.Suspended {
-		engine := cluster.OwnerFlux
-		if g.Engine == cluster.EngineArgoCD {
-			engine = cluster.OwnerArgoCD
-		}
+		engine := g.Engine.Owner()
 		remedy := fmt.Sprintf("write spec.suspend: true there to take it back from %s, or write %s here to hand it over", engine.Title(), engine)
 		findings.Found(release.Key+".owner", remedy, "%s, and %s declares a HelmRelease that is not suspended", release.Owner, git.File)
 	}
