@@ -103,18 +103,17 @@ func (c clusterCheck) ownChecks() {
 	}
 }
 
-// builtIn are the kinds of the API groups that every cluster has and that get no new kinds, with whether they are in namespaces.
-var builtIn = map[string]map[string]bool{
+// builtIn are the kinds of the API groups that every cluster has and that get no new kinds.
+var builtIn = map[string][]string{
 	"v1": {
-		"ConfigMap": true, "Endpoints": true, "Event": true, "LimitRange": true, "Namespace": false, "Node": false, "PersistentVolume": false,
-		"PersistentVolumeClaim": true, "Pod": true, "PodTemplate": true, "ReplicationController": true, "ResourceQuota": true, "Secret": true,
-		"Service": true, "ServiceAccount": true,
+		"ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate",
+		"ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount",
 	},
-	"apps/v1":  {"ControllerRevision": true, "DaemonSet": true, "Deployment": true, "ReplicaSet": true, "StatefulSet": true},
-	"batch/v1": {"CronJob": true, "Job": true},
+	"apps/v1":  {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
+	"batch/v1": {"CronJob", "Job"},
 }
 
-// inNoNamespace are further kinds that are in no namespace: of Kubernetes, and of what Slipway and its tree install.
+// inNoNamespace are kinds that are in no namespace, by their groups: of Kubernetes, and of what Slipway and its tree install.
 var inNoNamespace = map[string][]string{
 	"apiextensions.k8s.io":      {"CustomResourceDefinition"},
 	"apiregistration.k8s.io":    {"APIService"},
@@ -124,6 +123,7 @@ var inNoNamespace = map[string][]string{
 	"networking.k8s.io":         {"IngressClass"},
 	"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
 	"scheduling.k8s.io":         {"PriorityClass"},
+	"v1":                        {"Namespace", "Node", "PersistentVolume"},
 	"storage.k8s.io":            {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"},
 }
 
@@ -148,19 +148,14 @@ func (c clusterCheck) checkedKind(path string, o CheckedObjects) {
 		c.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
 	}
 	kinds, known := builtIn[o.APIVersion]
-	if !known || o.Kind == "" {
+	if !known || o.Kind == "" || slices.Contains(kinds, o.Kind) {
 		return
 	}
-	inNamespace, is := kinds[o.Kind]
-	if !is {
-		remedy := OneOf(o.Kind, sorted(kinds))
-		for version, others := range builtIn {
-			if _, there := others[o.Kind]; there {
-				remedy = "write apiVersion: " + version
-			}
+	remedy := OneOf(o.Kind, kinds)
+	for version, others := range builtIn {
+		if slices.Contains(others, o.Kind) {
+			remedy = "write apiVersion: " + version
 		}
-		c.Found(path+".kind", remedy, "%s is no kind of %s", o.Kind, o.APIVersion)
-	} else if !inNamespace && o.Namespace != "" {
-		c.Found(path+".namespace", "remove it", "%s, and a %s is in none", o.Namespace, o.Kind)
 	}
+	c.Found(path+".kind", remedy, "%s is no kind of %s", o.Kind, o.APIVersion)
 }
