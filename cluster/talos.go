@@ -152,9 +152,4 @@ func (c clusterCheck) talos() {
 			given[dotted] = key
 		}
 	}
-	for _, registry := range sorted(t.RegistryMirrors) {
-		if len(t.RegistryMirrors[registry]) == 0 {
-			c.Found(EntryPath("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
-		}
-	}
 }
