@@ -201,32 +201,25 @@ func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 	if high, err := strconv.Atoi(most); err == nil && list.Len() > high {
 		f.Found(path, fmt.Sprintf("declare at most %d", high), "has %d items, which are too many", list.Len())
 	}
-	first, folded := map[any]int{}, map[string]int{}
+	first := map[any]int{}
 	for i := range list.Len() {
 		item, at := list.Index(i), ItemPath(path, i)
 		f.value(at, tag, item)
 		if !item.Comparable() || item.Kind() == reflect.Struct && isSection(item.Type()) || item.IsZero() {
 			continue
 		}
-		if other, twice := first[item.Interface()]; twice {
-			f.Found(at, "remove one", "%v is the same as %s[%d]", item.Interface(), path, other)
-		} else {
-			first[item.Interface()] = i
-			f.foldedTwice(at, path, item, i, folded)
+		key := item.Interface()
+		if item.Kind() == reflect.String {
+			key = lowered(item.String())
 		}
-	}
-}
-
-// foldedTwice reports a text of a list that differs from an earlier one in case only, where case makes no difference.
-func (f forms) foldedTwice(at, path string, item reflect.Value, i int, folded map[string]int) {
-	if item.Kind() != reflect.String {
-		return
-	}
-	key := lowered(item.String())
-	if other, twice := folded[key]; twice {
-		f.Found(at, "keep one", "differs from %s[%d] in case only", path, other)
-	} else {
-		folded[key] = i
+		switch other, twice := first[key]; {
+		case !twice:
+			first[key] = i
+		case item.Interface() == list.Index(other).Interface():
+			f.Found(at, "remove one", "%v is the same as %s[%d]", item.Interface(), path, other)
+		default:
+			f.Found(at, "keep one", "differs from %s[%d] in case only", path, other)
+		}
 	}
 }
 
