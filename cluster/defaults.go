@@ -16,25 +16,13 @@ type Choice interface {
 
 // Keys yields the fields of a section that are keys of the file, including those of embedded structs.
 func Keys(section reflect.Type) iter.Seq[reflect.StructField] {
-	return func(yield func(reflect.StructField) bool) { yieldKeys(section, nil, yield) }
-}
-
-func yieldKeys(section reflect.Type, index []int, yield func(reflect.StructField) bool) bool {
-	for i := range section.NumField() {
-		field := section.Field(i)
-		field.Index = append(append([]int(nil), index...), i)
-		switch key := field.Tag.Get("json"); {
-		case field.Anonymous && field.Type.Kind() == reflect.Struct:
-			if !yieldKeys(field.Type, field.Index, yield) {
-				return false
-			}
-		case key != "" && key != "-":
-			if !yield(field) {
-				return false
+	return func(yield func(reflect.StructField) bool) {
+		for _, field := range reflect.VisibleFields(section) {
+			if key := field.Tag.Get("json"); key != "" && key != "-" && !yield(field) {
+				return
 			}
 		}
 	}
-	return true
 }
 
 // SetDefaults sets the default of every key of a section, including the sections below it. section is a pointer to a struct. Call
