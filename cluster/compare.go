@@ -222,26 +222,23 @@ func (c comparison) disjoint() {
 // other. They may be in the pool of its Services. In a mesh, the other servers that this cluster needs before it exists are no pod or Service
 // of the other cluster: nobody outside reaches those addresses. They may be its machines, if it comes first.
 func (c comparison) infrastructure() {
-	var needed []server
+	outsidePools := func(address netip.Addr) string {
+		if slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(address) }) {
+			return ""
+		}
+		return c.other.OwnAddress(address)
+	}
 	if bgp := c.own.Network.LoadBalancers.BGP; bgp != nil {
 		for i, peer := range bgp.Peers {
-			needed = append(needed, server{ItemPath("network.loadBalancers.bgp.peers", i) + ".address", peer.Address.String()})
+			c.notOf(server{ItemPath("network.loadBalancers.bgp.peers", i) + ".address", peer.Address.String()}, outsidePools)
 		}
 	}
 	for _, one := range c.own.servers() {
 		if one.path == "proxmox.endpoint" {
-			needed = append(needed, one)
+			c.notOf(one, outsidePools)
 		} else if c.own.inMesh() && c.other.inMesh() {
 			c.notOf(one, c.other.insideAddress)
 		}
-	}
-	for _, one := range needed {
-		c.notOf(one, func(address netip.Addr) string {
-			if slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(address) }) {
-				return ""
-			}
-			return c.other.OwnAddress(address)
-		})
 	}
 }
 
