@@ -82,9 +82,7 @@ func (c *Cluster) Meet(named []*Cluster, findings *Findings) {
 		if other == nil {
 			continue
 		}
-		for _, conflict := range Compare([]*Cluster{other, c})[1] {
-			findings.Include(conflict)
-		}
+		findings.Include(Compare([]*Cluster{other, c})[1]...)
 		if other.Stack == c.Storage.Provider {
 			c.Storage.ProviderCluster = other.Identity.Name
 		}

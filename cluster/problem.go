@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
@@ -84,11 +86,7 @@ func (p Problems) More() string {
 
 // Unwrap returns each problem, a *Problem.
 func (p Problems) Unwrap() []error {
-	errs := make([]error, len(p))
-	for i, problem := range p {
-		errs[i] = problem
-	}
-	return errs
+	return xslices.Map(p, func(problem *Problem) error { return problem })
 }
 
 // Findings collects problems, so that all are reported together. The zero Findings is empty and ready for use.
@@ -171,17 +169,17 @@ func (f *Findings) Add(path, remedy, problem string) {
 	f.Include(&Problem{Path: path, Problem: oneLine(problem), Remedy: oneLine(remedy)})
 }
 
-// Include adds a problem once.
-func (f *Findings) Include(problem *Problem) {
-	key := [2]string{problem.Path, problem.Problem}
-	if f.reported[key] {
-		return
-	}
+// Include adds each problem once.
+func (f *Findings) Include(problems ...*Problem) {
 	if f.reported == nil {
 		f.reported = map[[2]string]bool{}
 	}
-	f.reported[key] = true
-	f.list = append(f.list, problem)
+	for _, problem := range problems {
+		if key := [2]string{problem.Path, problem.Problem}; !f.reported[key] {
+			f.reported[key] = true
+			f.list = append(f.list, problem)
+		}
+	}
 }
 
 // Len returns the number of problems.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/siderolabs/gen/xslices"
 )
 
 // Text is text of several lines. It includes the line break at its end, which YAML's block style adds.
@@ -11,11 +13,7 @@ type Text string
 
 // texts returns values as plain text.
 func texts[T ~string](values ...T) []string {
-	list := make([]string, len(values))
-	for i, value := range values {
-		list[i] = string(value)
-	}
-	return list
+	return xslices.Map(values, func(value T) string { return string(value) })
 }
 
 // sorted returns a mapping's keys in order, so that the order of problems is stable.

@@ -196,9 +196,7 @@ func (d *decoder) loadSection(name string, value Value, below *object, into refl
 		return
 	}
 	tree, problems := value.parsed(name)
-	for _, problem := range problems {
-		d.Include(problem)
-	}
+	d.Include(problems...)
 	if own, is := tree.(*object); is {
 		tree = own.over(below)
 	}
