@@ -126,11 +126,7 @@ func withDefaults(section reflect.Value) {
 }
 
 func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
-	var names []string
-	for field := range cluster.Keys(into.Type()) {
-		names = append(names, keyOf(field))
-	}
-	meant := d.unknownKeys(path, o.keys, names)
+	meant := d.unknownKeys(path, o.keys, keysOf(into.Type()))
 	for field := range cluster.Keys(into.Type()) {
 		at := cluster.KeyPath(path, keyOf(field))
 		if given, is := o.values[keyOf(field)]; is {
@@ -147,12 +143,7 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 }
 
 // secretKeys are the keys of the secrets.
-var secretKeys = func() (keys []string) {
-	for field := range cluster.Keys(reflect.TypeFor[cluster.Secrets]()) {
-		keys = append(keys, keyOf(field))
-	}
-	return keys
-}()
+var secretKeys = keysOf(reflect.TypeFor[cluster.Secrets]())
 
 // unknownKeys reports keys that the model does not have. It returns the known names that were probably meant.
 func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool {
@@ -406,6 +397,14 @@ func (d *decoder) missing(path string, misspelt bool) {
 		return
 	}
 	d.Unreadable(path, "add it, see docs/configuration.md for its form", "is missing")
+}
+
+// keysOf returns the names of a section's keys in the file.
+func keysOf(section reflect.Type) (keys []string) {
+	for field := range cluster.Keys(section) {
+		keys = append(keys, keyOf(field))
+	}
+	return keys
 }
 
 // keyOf returns the name of a field in the file.

@@ -78,8 +78,8 @@ func (s *Source) parse(text []byte) error {
 	var p cluster.Findings
 	for _, problem := range read {
 		problem.Path = underConfig(problem.Path)
-		p.Include(problem)
 	}
+	p.Include(read...)
 	if config, outside := configOf(s.file, &p); config != nil || len(outside) > 0 {
 		s.Values = valuesOf(s.file, config, outside, &p)
 	}
@@ -96,24 +96,24 @@ func configOf(file *object, p *cluster.Findings) (config *object, outside []stri
 		case slices.Contains(Keys(), Namespace+":"+strings.TrimPrefix(key, Namespace+":")):
 			outside = append(outside, key)
 		case !slices.Contains(fileKeys, key):
-			p.Include(cluster.NewProblem(key, cluster.OneOf(key, fileKeys), "is not a key of a stack file"))
+			p.Found(key, cluster.OneOf(key, fileKeys), "is not a key of a stack file")
 			misspelt = misspelt || cluster.Suggest(key, fileKeys) == "config"
 		case key != "config" && key != "environment" && !isText:
-			p.Include(cluster.NewProblem(key, "remove it; Pulumi writes it", "is %s and must be text", kind(file.get(key))))
+			p.Found(key, "remove it; Pulumi writes it", "is %s and must be text", kind(file.get(key)))
 		}
 	}
 	config, ok := file.get("config").(*object)
 	_, given := file.values["config"]
 	if len(outside) > 0 {
-		p.Include(cluster.NewProblem(outside[0], "write it below config, with two spaces before each of its lines"+alike(len(outside)-1),
-			"is a key of %s, and stands outside of config", Namespace))
+		p.Found(outside[0], "write it below config, with two spaces before each of its lines"+alike(len(outside)-1),
+			"is a key of %s, and stands outside of config", Namespace)
 	}
 	switch {
 	case ok, !given && len(outside) > 0:
 	case given:
-		p.Include(cluster.NewProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(file.get("config"))))
+		p.Found("config", "write the stack's keys below it", "is %s and must be a mapping", kind(file.get("config")))
 	case !misspelt && file.get("environment") == nil: // from which Pulumi takes the configuration, too
-		p.Include(cluster.NewProblem("config", "add it, and write the stack's keys below it", "is missing"))
+		p.Found("config", "add it, and write the stack's keys below it", "is missing")
 	}
 	return config, outside
 }
@@ -137,8 +137,8 @@ func valuesOf(file, config *object, outside []string, p *cluster.Findings) map[s
 	if config != nil {
 		for _, key := range config.keys {
 			if below, is := config.get(key).(*object); is && key == Namespace {
-				p.Include(cluster.NewProblem(key, "write each key below it as "+Namespace+":KEY, such as "+Namespace+":cluster, directly below config",
-					"holds keys, and is none itself"))
+				p.Found(key, "write each key below it as "+Namespace+":KEY, such as "+Namespace+":cluster, directly below config",
+					"holds keys, and is none itself")
 				for _, one := range below.keys {
 					addValue(values, one, below.get(one), &form, p)
 				}
@@ -151,9 +151,9 @@ func valuesOf(file, config *object, outside []string, p *cluster.Findings) map[s
 		addValue(values, key, file.get(key), &form, p)
 	}
 	if form.lost != "" {
-		p.Include(cluster.NewProblem(form.lost+".secure", "write back the line encryptionsalt, or encryptedkey, that the file had when the "+
+		p.Found(form.lost+".secure", "write back the line encryptionsalt, or encryptedkey, that the file had when the "+
 			"value was set, or set all secrets anew with: pulumi config set --secret",
-			"cannot be decrypted: the file does not have what it is encrypted with"))
+			"cannot be decrypted: the file does not have what it is encrypted with")
 	}
 	return values
 }
@@ -165,12 +165,13 @@ func addValue(values map[string]Value, key string, tree any, form *cipherForm, p
 	}
 	path := strings.TrimPrefix(key, Namespace+":")
 	if _, known := values[key]; known {
-		p.Include(cluster.NewProblem(path, "keep one", "is given twice, with its namespace and without"))
+		p.Found(path, "keep one", "is given twice, with its namespace and without")
 		return
 	}
-	form.check(p, path, tree)
-	_, encrypted := ciphertext(tree)
-	values[key] = Value{Tree: tree, Secret: holdsEncrypted(tree), Encrypted: encrypted}
+	encrypted := encryptedIn(path, tree)
+	form.check(p, encrypted)
+	_, whole := ciphertext(tree)
+	values[key] = Value{Tree: tree, Secret: len(encrypted) > 0, Encrypted: whole}
 }
 
 // underConfig converts a path in the file to a path in the stack's configuration.
@@ -218,25 +219,13 @@ const (
 )
 
 // check reports values that are marked as encrypted and are not. No message contains them.
-func (f *cipherForm) check(p *cluster.Findings, path string, tree any) {
-	switch t := tree.(type) {
-	case *object:
-		if text, ok := ciphertext(t); ok {
-			switch {
-			case !f.fits(text):
-				p.Include(cluster.NewProblem(path+".secure", "revoke what it holds, and set it with: pulumi config set --secret",
-					"is not a ciphertext of Pulumi's"))
-			case strings.Contains(text, ":") && !f.own:
-				f.lost = cmp.Or(f.lost, path)
-			}
-			return
-		}
-		for _, key := range t.keys {
-			f.check(p, step(path, key), t.get(key))
-		}
-	case []item:
-		for i, item := range t {
-			f.check(p, cluster.ItemPath(path, i), item.value)
+func (f *cipherForm) check(p *cluster.Findings, encrypted []cipher) {
+	for _, one := range encrypted {
+		switch {
+		case !f.fits(one.text):
+			p.Found(one.path+".secure", "revoke what it holds, and set it with: pulumi config set --secret", "is not a ciphertext of Pulumi's")
+		case strings.Contains(one.text, ":") && !f.own:
+			f.lost = cmp.Or(f.lost, one.path)
 		}
 	}
 }
@@ -257,16 +246,23 @@ func (f *cipherForm) fits(text string) bool {
 	return err == nil && len(box) >= tagBytes
 }
 
-// holdsEncrypted reports whether the tree, or any part of it, is encrypted.
-func holdsEncrypted(tree any) bool {
+// cipher is an encrypted part of a value.
+type cipher struct{ path, text string }
+
+// encryptedIn returns the encrypted parts of a tree.
+func encryptedIn(path string, tree any) (all []cipher) {
 	switch t := tree.(type) {
 	case *object:
-		if _, is := ciphertext(t); is {
-			return true
+		if text, is := ciphertext(t); is {
+			return []cipher{{path, text}}
 		}
-		return slices.ContainsFunc(t.keys, func(key string) bool { return holdsEncrypted(t.get(key)) })
+		for _, key := range t.keys {
+			all = append(all, encryptedIn(step(path, key), t.get(key))...)
+		}
 	case []item:
-		return slices.ContainsFunc(t, func(one item) bool { return holdsEncrypted(one.value) })
+		for i, one := range t {
+			all = append(all, encryptedIn(cluster.ItemPath(path, i), one.value)...)
+		}
 	}
-	return false
+	return all
 }

@@ -205,35 +205,18 @@ func (d *decoder) loadSection(name string, value Value, below *object, into refl
 
 // refuseEncrypted reports that a section is encrypted, or a part of it. Where the file says which part, the problem is there.
 func (d *decoder) refuseEncrypted(section string, tree any) {
-	path, key := encryptedIn(section, tree)
+	path := section
+	if encrypted := encryptedIn(section, tree); len(encrypted) > 0 {
+		path = encrypted[0].path
+	}
+	keys := steps(path)
+	key := keys[len(keys)-1]
 	remedy := "remove it, or write it in plain text if it is no secret: each secret has a key of its own, see docs/configuration.md"
 	if slices.Contains(secretKeys, key) {
 		remedy = fmt.Sprintf("remove it here, and set it with: pulumi config set --secret %s:%s", Namespace, key)
 	}
 	d.Discard(section)
 	d.Add(path, remedy, "is encrypted, and "+section+" holds no secrets")
-}
-
-// encryptedIn returns the path of the first encrypted part of a section, and its key; those of the section if it is not known.
-func encryptedIn(path string, tree any) (at, key string) {
-	switch tree := tree.(type) {
-	case *object:
-		if _, is := ciphertext(tree); is {
-			return path, path[strings.LastIndex(path, ".")+1:]
-		}
-		for _, key := range tree.keys {
-			if below := tree.get(key); holdsEncrypted(below) {
-				return encryptedIn(cluster.KeyPath(path, key), below)
-			}
-		}
-	case []item:
-		for i, one := range tree {
-			if holdsEncrypted(one.value) {
-				return encryptedIn(cluster.ItemPath(path, i), one.value)
-			}
-		}
-	}
-	return path, path
 }
 
 func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.Value) {
@@ -253,7 +236,7 @@ func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.
 
 // loadUnknownKeys reports every key that neither the model nor Pulumi knows. It returns the known names that were probably meant.
 func (d *decoder) loadUnknownKeys(source Source) map[string]bool {
-	var own, names []string
+	var own []string
 	for _, key := range slices.Sorted(maps.Keys(source.Values)) {
 		switch namespace, name, _ := strings.Cut(key, ":"); namespace {
 		case Namespace:
@@ -263,8 +246,5 @@ func (d *decoder) loadUnknownKeys(source Source) map[string]bool {
 			d.Add(key, "remove it: providers are configured from the keys of "+Namespace, "is not a key of "+Namespace)
 		}
 	}
-	for _, key := range Keys() {
-		names = append(names, strings.TrimPrefix(key, Namespace+":"))
-	}
-	return d.unknownKeys("", own, names)
+	return d.unknownKeys("", own, keysOf(reflect.TypeFor[cluster.Cluster]()))
 }

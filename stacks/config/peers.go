@@ -85,8 +85,7 @@ func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {
 
 // first returns the first of several problems.
 func first(err error) error {
-	var all cluster.Problems
-	if errors.As(err, &all) && len(all) > 0 {
+	if all := cluster.ProblemsOf(err); len(all) > 0 {
 		return all[0]
 	}
 	return err

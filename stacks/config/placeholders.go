@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,24 +23,12 @@ type Placeholders map[string]string
 
 // NewPlaceholders returns a placeholder for every secret key of the model.
 func NewPlaceholders() (Placeholders, error) {
-	sealing, certificate, err := authority(time.Hour, x509.RSA(true))
-	if err != nil {
-		return nil, err
-	}
-	old, oldCertificate, err := authority(2*time.Hour, x509.RSA(true)) // the newest certificate is the one that is offered
-	if err != nil {
-		return nil, err
-	}
-	identity, err := sshKey()
-	if err != nil {
-		return nil, err
-	}
-	ageKey, err := age.GenerateX25519Identity()
-	if err != nil {
-		return nil, err
-	}
-	meshKey, meshCertificate, err := authority(time.Hour, x509.ECDSA(true))
-	if err != nil {
+	sealing, certificate, err1 := authority(time.Hour, x509.RSA(true))
+	old, oldCertificate, err2 := authority(2*time.Hour, x509.RSA(true)) // the newest certificate is the one that is offered
+	meshKey, meshCertificate, err3 := authority(time.Hour, x509.ECDSA(true))
+	identity, err4 := sshKey()
+	ageKey, err5 := age.GenerateX25519Identity()
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
 	text := rand.Text()

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"reflect"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/cluster"
 )
 
@@ -95,9 +97,5 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 
 // Keys returns the full keys of the model's top level, such as "slipway:cluster".
 func Keys() []string {
-	var keys []string
-	for field := range cluster.Keys(reflect.TypeFor[cluster.Cluster]()) {
-		keys = append(keys, Namespace+":"+keyOf(field))
-	}
-	return keys
+	return xslices.Map(keysOf(reflect.TypeFor[cluster.Cluster]()), func(key string) string { return Namespace + ":" + key })
 }
