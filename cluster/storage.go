@@ -434,4 +434,7 @@ var storageSettings = []Setting{
 	{"STORAGE_VAULT", "storage.vault", "the vault; only with one", func(c *Cluster) string { return c.Storage.Vault }},
 }
 
-func providesStorage(c *Cluster) bool { return c.Storage.Role == StorageProvider }
+// providesStorage reports whether the cluster is a provider. One without a disk for the storage, which is refused, has no number of copies.
+func providesStorage(c *Cluster) bool {
+	return c.Storage.Role == StorageProvider && c.Storage.Replicas != nil
+}
