@@ -249,6 +249,9 @@ func checksumOf(settings map[string]string) string {
 
 // argoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
 func (c clusterCheck) argoCD() {
+	if c.Unusable("gitops.engine") {
+		return
+	}
 	g := c.GitOps
 	c.owners()
 	given, _ := g.ArgoCD.Values.Tree()

@@ -164,7 +164,7 @@ func (c clusterCheck) cilium() {
 	}
 	// BBR requires that packets bypass the host's network stack. Masquerading with iptables uses that stack, so the agent exits with
 	// an error.
-	if c.Cilium.BandwidthManager == BandwidthBBR && c.Cilium.Masquerade != MasqueradeBPF {
+	if c.Cilium.BandwidthManager == BandwidthBBR && c.Cilium.Masquerade == MasqueradeIPTables {
 		c.Found("cilium.bandwidthManager", "set cilium.masquerade: bpf, or write edt",
 			"%s needs routing in BPF, which Cilium has only with masquerading in BPF", c.Cilium.BandwidthManager)
 	}

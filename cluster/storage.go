@@ -192,7 +192,7 @@ func (s *Storage) derive(machines int) {
 // storage checks the section without the stack files of others.
 func (c clusterCheck) storage() {
 	s, machines := c.Storage, len(c.StorageMachines())
-	if c.Unusable("storage.role") || c.Unusable("nodePools") {
+	if c.Unusable("storage.role") || c.Unusable("nodePools") || c.hasUnreadDisk() {
 		return
 	}
 	switch {
@@ -211,6 +211,18 @@ func (c clusterCheck) storage() {
 	c.radosNamespace()
 	c.verifiedStorage()
 	c.localStorage()
+}
+
+// hasUnreadDisk reports whether the use of a data disk could not be read.
+func (c clusterCheck) hasUnreadDisk() bool {
+	for i, pool := range c.NodePools {
+		for j := range pool.DataDisks {
+			if c.Unusable(fmt.Sprintf("nodePools[%d].dataDisks[%d].use", i, j)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // verifiedStorage checks that something brings the classes and drivers that a gate verifies: the tree does.

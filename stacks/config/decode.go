@@ -39,7 +39,7 @@ var (
 )
 
 func (d *decoder) decode(path string, tree any, into reflect.Value) {
-	if into.Type() == prefixType { // so that no check reads the default in place of a network with a problem
+	if into.Type() == prefixType || into.Type().Implements(choiceType) { // so that no check reads the default if the value has a problem
 		into.SetZero()
 	}
 	switch {
