@@ -279,7 +279,7 @@ func (c clusterCheck) argoCD() {
 		c.Found("gitops.argocd.highAvailability", "remove it, or declare three machines that take pods",
 			"needs three nodes that take pods, one for each Redis, and this cluster has %d", len(c.PodMachines()))
 	}
-	if prefix := g.ArgoCD.CredentialsFor; prefix != "" && !c.Unusable("gitops.argocd.credentialsFor") {
+	if prefix := g.ArgoCD.CredentialsFor; prefix != "" && g.URL != "" && !c.Unusable("gitops.argocd.credentialsFor") {
 		switch {
 		case g.Access() == Public:
 			c.Found("gitops.argocd.credentialsFor", "remove it", "needs an access to the repository, and gitops.public is true")
@@ -289,7 +289,7 @@ func (c clusterCheck) argoCD() {
 		}
 	}
 	account, _, _ := strings.Cut(strings.TrimPrefix(urlOf(g.URL).Path, "/"), "/")
-	if app := g.GitHubApp; app != nil && app.Owner != "" && !strings.EqualFold(app.Owner, account) {
+	if app := g.GitHubApp; app != nil && app.Owner != "" && g.URL != "" && !strings.EqualFold(app.Owner, account) {
 		c.Found("gitops.githubApp.owner", "write installationId in its place",
 			"%s is not the account in gitops.url, with which Argo CD looks for the installation", app.Owner)
 	}

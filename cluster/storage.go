@@ -297,8 +297,8 @@ func (c clusterCheck) storageVault() {
 		c.Found(path, "add it there, or write 2.5.0 or newer as secrets.onepassword.operator.version",
 			"%s is not among secrets.onepassword.vaults", vault)
 	}
-	if vault == "" && c.OnePasswordStorageToken.IsSet() {
-		c.Found(storageToken, "add it, or run: pulumi config rm slipway:"+storageToken, "is for %s, which is missing", path)
+	if vault == "" {
+		c.unused(path, NamedSecret{storageToken, c.OnePasswordStorageToken})
 	}
 }
 
