@@ -45,9 +45,11 @@ func (c clusterCheck) advise(day time.Time) {
 		c.Found("proxmox.datastores.isoShared", "remove it, or name the shared storage in proxmox.datastores.iso",
 			"true, and the storage local is a folder of each Proxmox node, unless somebody has changed that")
 	}
-	for path, text := range map[string]string{"gitops.ca": string(c.GitOps.CA), MeshAuthorityKey: c.MeshAuthority().Certificate} {
-		if ended := syntax.Expired(text, day); !ended.IsZero() {
-			c.Found(path, "replace it", "has a certificate that was valid until %s", ended.Format(time.DateOnly))
+	for _, one := range []struct{ path, text string }{
+		{"gitops.ca", string(c.GitOps.CA)}, {MeshAuthorityKey, c.MeshAuthority().Certificate},
+	} {
+		if ended := syntax.Expired(one.text, day); !ended.IsZero() {
+			c.Found(one.path, "replace it", "has a certificate that was valid until %s", ended.Format(time.DateOnly))
 		}
 	}
 }

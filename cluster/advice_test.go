@@ -26,6 +26,14 @@ func TestAdvice_WarnsOfAnExpiredAuthority(t *testing.T) {
 	assert.ErrorContains(t, meshed.Advice(time.Now().Add(2*time.Hour)), says)
 }
 
+func TestAdvice_NamesExpiredAuthoritiesInTheSameOrderEachTime(t *testing.T) {
+	meshed := clusters.Infra(t, clusters.Meshed)
+	meshed.GitOps.CA = cluster.Text(meshed.MeshAuthority().Certificate)
+	for range 20 {
+		assert.Regexp(t, `(?s)gitops\.ca: has a certificate.*meshCA: has a certificate`, meshed.Advice(time.Now().Add(2*time.Hour)).Error())
+	}
+}
+
 func TestAdvice_WarnsOfDisksForCephInMachinesThatTakeNoPods(t *testing.T) {
 	const says = "storage.role: provider, and no OSD tolerates the taints of infra-worker-1, infra-worker-2: Ceph does not use their disks"
 	infra := clusters.Infra(t)
