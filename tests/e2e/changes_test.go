@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -300,13 +301,17 @@ var chartValues = run{
 			arrived: func(l *lab) bool { return l.field("configmap/cilium-config", "{.data.enable-gateway-api}") != "true" },
 		},
 		{
+			cell: "`spegel.enabled`", does: "restart of containerd, node by node",
+			edit: func(s settings) { s.set("spegel", map[string]any{"enabled": false}) },
+		},
+		{
 			cell: "`certManager`, `spegel`, `coreDNS`: version, values", does: "rollout of that service",
 			edit: func(s settings) {
 				s.set("coreDNS", map[string]any{"values": map[string]any{"podAnnotations": map[string]any{"example.com/team": "dns"}}})
 			},
 		},
 	},
-	effect: effect{replaced: []string{agents, operator, `^kube-system/coredns-`}},
+	effect: effect{replaced: []string{agents, operator, `^kube-system/coredns-`, `^spegel/`}},
 }
 
 // taintByHand taints a worker that has registered. The gate names the command, which a person runs.
@@ -412,6 +417,15 @@ var moreDisk = run{
 		edit: func(s settings) {
 			s.pool(1)["disk"] = "110GiB"
 			s.pool(2)["dataDisks"] = []any{map[string]any{"name": "scratch", "size": "10GiB"}}
+		},
+	}, {
+		cell: "`nodePools[].bridge`, `nodePools[].vlan`, `proxmox.bridge`, `proxmox.vlan`", does: "drain, node by node",
+		edit: func(s settings) { s.pool(2)["vlan"] = 25 },
+		arrived: func(l *lab) bool {
+			spare := l.machines()["infra-spare-1"]
+			var config struct{ Net0 string }
+			l.proxmox("GET", fmt.Sprintf("nodes/%s/qemu/%d/config", spare.Host, spare.ID), &config)
+			return strings.Contains(config.Net0, "tag=25")
 		},
 	}},
 	effect: effect{rebooted: []string{"infra-worker-1"}, drained: []string{"infra-spare-1"}},
