@@ -311,8 +311,10 @@ func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndRemovesTheTaint(t *test
 	require.NoError(t, err)
 	defer i.Exit(0)
 	pods := c.Client.CoreV1().Pods(operator.Pod.Namespace)
+	now := metav1.Now() // until its containers have ended, an agent that is being deleted counts by its condition
 	pod, err := pods.Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "cilium-x", Labels: map[string]string{"k8s-app": "cilium"}}, Spec: corev1.PodSpec{NodeName: "cp-1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "cilium-x", Labels: map[string]string{"k8s-app": "cilium"}, DeletionTimestamp: &now},
+		Spec:       corev1.PodSpec{NodeName: "cp-1"},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	tainted := func() bool {

@@ -135,7 +135,7 @@ func (o *operator) run(ctx context.Context) {
 type agentState struct{ scheduled, ready bool }
 
 // watchAgents returns a function that returns what the agents' pods say, by node. The operator knows no more of the agents:
-// operator/watchers/node_taint.go of Cilium 1.20.
+// operator/watchers/node_taint.go of Cilium 1.20. What it keeps of a pod does not say whether the pod is being deleted.
 func (o *operator) watchAgents(ctx context.Context) func() map[string]agentState {
 	pods := informers.NewSharedInformerFactoryWithOptions(o.Cluster.Client, 0, informers.WithNamespace(o.Pod.Namespace),
 		informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = "k8s-app=cilium" })).Core().V1().Pods()
@@ -151,7 +151,7 @@ func (o *operator) watchAgents(ctx context.Context) func() map[string]agentState
 		for _, pod := range all {
 			state := states[pod.Spec.NodeName]
 			state.scheduled = true
-			state.ready = state.ready || pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, isReady)
+			state.ready = state.ready || slices.ContainsFunc(pod.Status.Conditions, isReady)
 			states[pod.Spec.NodeName] = state
 		}
 		return states
