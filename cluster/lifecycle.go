@@ -31,7 +31,7 @@ type Lifecycle struct {
 type TurnLimits struct {
 	// Workers that may be out of service at once while machines are changed or removed: a number, or a part of the declared workers,
 	// rounded down, and one at least. Those count that are not Ready or cordoned for other reasons. Control planes always go one at a
-	// time, and so does the first worker.
+	// time, and so does the first worker of each change.
 	MaxUnavailable Share `json:"maxUnavailable" form:"share" default:"1" example:"10%"`
 	// Longest drain of a node. If a PodDisruptionBudget still blocks a pod then, `up` stops, names both, and the node is schedulable again.
 	DrainTimeout Duration `json:"drainTimeout" range:"10s-" default:"10m" example:"30m"`
