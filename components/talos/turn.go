@@ -337,7 +337,7 @@ func (t *turns) configures(configuration string) nodeChange {
 }
 
 // kept is what becomes of a staged configuration that is not taken back.
-const kept = "its next boot takes the changed configuration, also if the former one is declared again"
+const kept = "its next boot may take the changed configuration, also if the former one is declared again"
 
 // unstaged takes a configuration back that was staged for a reboot, and returns why the node has not rebooted.
 func unstaged(ctx context.Context, undo func(context.Context) error, why error) error {

@@ -429,7 +429,7 @@ func TestTurns_ANodeThatDoesNotSayWhetherItRebootsKeepsWhatWasStaged(t *testing.
 		on := &calm{effects: live.NeedsReboot, refuses: talosapi.ErrSilent}
 		turns := turnsOf(t, on)
 		err := turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}"))
-		require.ErrorContains(t, err, "infra-cp-1: timed out; its next boot takes the changed configuration")
+		require.ErrorContains(t, err, "infra-cp-1: timed out; its next boot may take the changed configuration")
 		assert.NotContains(t, on.log, "unstage infra-cp-1")
 	})
 }

@@ -8,13 +8,13 @@ import (
 
 // dangerousKeys says of keys why their change on a running cluster is dangerous. A key includes those below it. The first that fits counts.
 var dangerousKeys = []struct{ key, why string }{
-	{"cluster.name", identity + ": the Kubernetes provider and the mesh know the cluster by it"},
-	{"cluster.id", identity + ": it is in the identities of all pods"},
-	{"network.podCIDR", identity + ": nodes keep the ranges that they have"},
-	{"network.serviceCIDR", identity + ": Services keep their addresses"},
+	{"cluster.name", refusedIfItRuns + ": the Kubernetes provider and the mesh know the cluster by it"},
+	{"cluster.id", refusedIfItRuns + ": it is in the identities of all pods"},
+	{"network.podCIDR", refusedIfItRuns + ": nodes keep the ranges that they have"},
+	{"network.serviceCIDR", refusedIfItRuns + ": Services keep their addresses"},
 	{"network.nodeCIDR", "is the network of all nodes: etcd and the kubelets choose their addresses in it"},
 	{"network.ipv6", "changes the address families of all nodes, pods and Services"},
-	{"network.vip", identity + ": every kubeconfig has the former one"},
+	{"network.vip", refusedIfItRuns + ": every kubeconfig has the former one"},
 	{"network.loadBalancers.mesh", "is the address at which the peers of the mesh reach this cluster: run their `up`, too"},
 	{"mesh.peers", "connects other clusters, or disconnects them: run their `up`, too"},
 	{"proxmox.endpoint", "names another Proxmox cluster, on which the VMs of the state may not exist"},
@@ -34,7 +34,7 @@ var dangerousKeys = []struct{ key, why string }{
 	{"storage.role", "decides where volumes are"},
 }
 
-const identity = "is refused by `up` if the cluster runs"
+const refusedIfItRuns = "is refused by `up` if the cluster runs"
 
 const otherSource = "is where Flux reads what it applies: Flux deletes what is not there, and this report has read the checkout only"
 

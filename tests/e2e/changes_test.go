@@ -396,12 +396,12 @@ var refusals = []row{
 	{
 		cell: "`cluster.name`, `cluster.id`", does: "new cluster",
 		edit: func(s settings) { s.set("cluster", map[string]any{"id": 7}) },
-		says: `cluster\.id: the cluster has 1, and 7 is declared; declare 1, and make another cluster`,
+		says: `cluster\.id: the cluster has 1, and 7 is declared; declare 1, or destroy the cluster first`,
 	},
 	{
 		cell: "`cluster.name`, `cluster.id`", does: "new cluster",
 		edit: func(s settings) { s.set("cluster", map[string]any{"name": "other"}) },
-		says: `cluster\.name: the cluster has infra, and other is declared; declare infra, and make another cluster`,
+		says: `cluster\.name: the cluster has infra, and other is declared; declare infra, or destroy the cluster first`,
 	},
 	{
 		cell: "`network.nodeCIDR`", does: "with all addresses in it, drain and reboot",

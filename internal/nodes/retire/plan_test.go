@@ -82,7 +82,7 @@ func TestPlan_AClusterKeepsItsIdentity(t *testing.T) {
 		change(&declared.Identity)
 		plan, err := NewPlan(before.Record(), &declared, false)
 		require.NoError(t, err, "whether the cluster runs, the plan does not know")
-		require.EqualError(t, plan.Moved, want+", and make another cluster for another one")
+		require.EqualError(t, plan.Moved, want+", or destroy the cluster first, or make another one beside it")
 		require.NoError(t, plan.Erased)
 
 		read, err := ReadRecord(before.Record().String())
@@ -100,8 +100,8 @@ func TestPlan_NamesAnotherIdentityBeforeWhatFollowsFromIt(t *testing.T) {
 	before, declared := of(nodes("cp-infra")), of(nodes("cp-lab"))
 	before.Identity, declared.Identity = Identity{Name: "infra"}, Identity{Name: "lab"}
 	_, err := NewPlan(before.Record(), declared, false)
-	require.ErrorContains(t, err, "cluster.name: the cluster has infra, and lab is declared; declare infra, and make another cluster for "+
-		"another one\nnodePools: none of the control planes that run is declared any more (cp-infra)")
+	require.ErrorContains(t, err, "cluster.name: the cluster has infra, and lab is declared; declare infra, or destroy the "+
+		"cluster first, or make another one beside it\nnodePools: none of the control planes that run is declared any more (cp-infra)")
 }
 
 func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.T) {

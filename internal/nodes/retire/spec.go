@@ -50,8 +50,8 @@ func (i Identity) problem(declared Identity) error {
 		{"cluster.name", i.Name, declared.Name}, {"cluster.id", i.ID, declared.ID}, {"network.vip", i.VIP, declared.VIP},
 	} {
 		if one.has != one.is {
-			problems = append(problems, fmt.Errorf("%s: the cluster has %v, and %v is declared; declare %[2]v, and make another cluster for "+
-				"another one", one.key, one.has, one.is))
+			problems = append(problems, fmt.Errorf("%s: the cluster has %v, and %v is declared; declare %[2]v, or destroy the cluster first, or "+
+				"make another one beside it", one.key, one.has, one.is))
 		}
 	}
 	return errors.Join(problems...)
