@@ -410,7 +410,7 @@ var refusals = []row{
 	},
 }
 
-// moreDisk gives one worker a bigger disk, and another one a disk more.
+// moreDisk gives one worker a bigger disk, and another one a disk more and another VLAN.
 var moreDisk = run{
 	rows: []row{{
 		cell: "`nodePools[].disk`, `nodePools[].dataDisks`", does: "drain, node by node; the running VM gets the space or the disk",
@@ -420,7 +420,10 @@ var moreDisk = run{
 		},
 	}, {
 		cell: "`nodePools[].bridge`, `nodePools[].vlan`, `proxmox.bridge`, `proxmox.vlan`", does: "drain, node by node",
-		edit: func(s settings) { s.pool(2)["vlan"] = 25 },
+		edit: func(s settings) {
+			s.pool(2)["vlan"] = 25
+			s.set("cilium", map[string]any{"routing": "tunnel"}) // native needs one network
+		},
 		arrived: func(l *lab) bool {
 			spare := l.machines()["infra-spare-1"]
 			var config struct{ Net0 string }
@@ -428,7 +431,7 @@ var moreDisk = run{
 			return strings.Contains(config.Net0, "tag=25")
 		},
 	}},
-	effect: effect{rebooted: []string{"infra-worker-1"}, drained: []string{"infra-spare-1"}},
+	effect: effect{rebooted: []string{"infra-worker-1"}, drained: []string{"infra-spare-1"}, replaced: []string{agents, operator}},
 	says:   `cannot ignore changes in added or removed elements of the path: "disks\[1\]\.speed"`,
 }
 
