@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -410,7 +409,7 @@ var refusals = []row{
 	},
 }
 
-// moreDisk gives one worker a bigger disk, and another one a disk more and another VLAN.
+// moreDisk gives one worker a bigger disk, and another one a disk more.
 var moreDisk = run{
 	rows: []row{{
 		cell: "`nodePools[].disk`, `nodePools[].dataDisks`", does: "drain, node by node; the running VM gets the space or the disk",
@@ -418,20 +417,8 @@ var moreDisk = run{
 			s.pool(1)["disk"] = "110GiB"
 			s.pool(2)["dataDisks"] = []any{map[string]any{"name": "scratch", "size": "10GiB"}}
 		},
-	}, {
-		cell: "`nodePools[].bridge`, `nodePools[].vlan`, `proxmox.bridge`, `proxmox.vlan`", does: "drain, node by node",
-		edit: func(s settings) {
-			s.pool(2)["vlan"] = 25
-			s.set("cilium", map[string]any{"routing": "tunnel"}) // native needs one network
-		},
-		arrived: func(l *lab) bool {
-			spare := l.machines()["infra-spare-1"]
-			var config struct{ Net0 string }
-			l.proxmox("GET", fmt.Sprintf("nodes/%s/qemu/%d/config", spare.Host, spare.ID), &config)
-			return strings.Contains(config.Net0, "tag=25")
-		},
 	}},
-	effect: effect{rebooted: []string{"infra-worker-1"}, drained: []string{"infra-spare-1"}, replaced: []string{agents, operator}},
+	effect: effect{rebooted: []string{"infra-worker-1"}, drained: []string{"infra-spare-1"}},
 	says:   `cannot ignore changes in added or removed elements of the path: "disks\[1\]\.speed"`,
 }
 
