@@ -76,12 +76,33 @@ func meant(one existing) bool {
 	case "create":
 		return slices.Contains(graph.Created, key)
 	case "update":
-		return slices.ContainsFunc(slices.Concat(graph.Intended, graph.OfPlugins), func(change string) bool {
-			return strings.HasPrefix(change, key+": ") ||
-				slices.ContainsFunc(one.Lines, func(line string) bool { return strings.Contains(line, change) })
-		}) || one.Type == "command:local:Command"
+		parts := slices.Concat(graph.Intended, graph.OfPlugins)
+		return one.Type == "command:local:Command" ||
+			slices.ContainsFunc(parts, func(change string) bool { return strings.HasPrefix(change, key+": ") }) ||
+			len(one.Lines) > 0 && !slices.ContainsFunc(one.Lines, func(line string) bool {
+				return !slices.ContainsFunc(slices.Concat(parts, stored), func(part string) bool { return strings.Contains(line, part) })
+			})
 	}
 	return one.Type == "command:local:Command" && one.Op != "delete"
+}
+
+// stored are settings of Proxmox VE's plugin 7 that its first run stores in the state of each VM, or removes from it.
+var stored = []string{
+	"amdSev = null", "cpu.units = 1024", "deleteUnreferencedDisksOnDestroy = true", `].importFrom = ""`, "].queues = 0", `DataFileId = ""`,
+	`initialization.type = ""`, "].enabled = true", "purgeOnDestroy = true", "rebootAfterUpdate = true", "rngs = []", `vga.clipboard = ""`,
+	"vga.memory = 16", "vga.type = std", "virtiofs = []",
+}
+
+func TestMeant_LetsNothingElsePassBesideWhatIsMeant(t *testing.T) {
+	update := func(lines ...string) existing {
+		return existing{Op: "update", Type: "proxmoxve:VM/virtualMachine:VirtualMachine", Name: "talos-infra-cp-1-vm", Lines: lines}
+	}
+	require.True(t, meant(update("- cdrom.enabled = true", "- vga.memory = 16")))
+	require.False(t, meant(update("- cdrom.enabled = true", "- memory.dedicated = 8192")))
+	require.False(t, meant(update()))
+	require.False(t, meant(existing{Op: "replace", Type: "tls:index/selfSignedCert:SelfSignedCert", Name: "secrets-sealing-key-1"}))
+	require.True(t, meant(existing{Op: "replace", Type: "command:local:Command", Name: "gate-probe"}))
+	require.False(t, meant(existing{Op: "delete", Type: "command:local:Command", Name: "gate-probe"}))
 }
 
 func unpack(t *testing.T, from, to string) {
