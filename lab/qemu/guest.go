@@ -30,10 +30,10 @@ type guest struct {
 
 	ctx      context.Context // ends at power-off
 	powerOff context.CancelFunc
-	ready    chan struct{} // closed when QEMU runs for the first time
 	done     chan struct{}
 
 	mu        sync.Mutex
+	ready     chan struct{}       // closed while QEMU runs
 	disks     map[string]*vm.Disk // that the VM has now
 	monitor   *monitor            // nil while QEMU does not run
 	agent     *agent              // nil while QEMU does not run, and without an agent's channel
@@ -275,13 +275,9 @@ func (g *guest) connect(listeners []net.Listener, child *process.Process) error 
 	if len(conns) > 1 {
 		g.agent = newAgent(conns[1])
 	}
+	close(g.ready)
 	g.mu.Unlock()
-	select {
-	case <-g.ready:
-	default:
-		close(g.ready)
-		g.log.Info("machine runs", "console", g.host.console(g.hw))
-	}
+	g.log.Info("machine runs", "console", g.host.console(g.hw))
 	return nil
 }
 
@@ -289,7 +285,7 @@ func (g *guest) connect(listeners []net.Listener, child *process.Process) error 
 func (g *guest) disconnect() {
 	g.mu.Lock()
 	m, a := g.monitor, g.agent
-	g.monitor, g.agent = nil, nil
+	g.monitor, g.agent, g.ready = nil, nil, make(chan struct{})
 	g.mu.Unlock()
 	<-m.ended
 	_ = m.conn.Close()
@@ -314,16 +310,23 @@ func (g *guest) event(a answer) {
 	}
 }
 
-// running returns the monitor once QEMU runs; nil if the guest is off.
+// running returns the monitor once QEMU runs, also after a reboot at which QEMU starts again; nil if the guest is off.
 func (g *guest) running(ctx context.Context) *monitor {
-	select {
-	case <-g.ready:
-	case <-g.done:
-	case <-ctx.Done():
+	for {
+		g.mu.Lock()
+		m, ready := g.monitor, g.ready
+		g.mu.Unlock()
+		if m != nil {
+			return m
+		}
+		select {
+		case <-ready:
+		case <-g.done:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.monitor
 }
 
 // Shutdown implements vm.Guest.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -307,4 +308,40 @@ func TestAgent_ThatDoesNotRunIsNotWaitedForLong(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.NoError(t, host.Close())
 	})
+}
+
+func TestMonitor_AnAnswerCountsThoughQEMUHasEndedSince(t *testing.T) {
+	for range 20 {
+		ours, qemu := net.Pipe()
+		go func() {
+			fmt.Fprintln(qemu, `{"return": {}}`)
+			_ = qemu.Close()
+		}()
+		m := &monitor{conn: ours, answers: make(chan answer, 1), ended: make(chan struct{}), sent: json.NewEncoder(io.Discard)}
+		m.read(func(answer) {})
+		require.NoError(t, m.execute(t.Context(), "qmp_capabilities", nil))
+		require.ErrorIs(t, m.execute(t.Context(), "system_powerdown", nil), errMonitorEnded)
+	}
+}
+
+func TestGuest_IsShutDownWhileQEMUStartsAgain(t *testing.T) {
+	b := newBench(t)
+	g := newGuest(b.Host, hardware())
+	first, qemu := net.Pipe()
+	g.monitor = &monitor{conn: first, ended: make(chan struct{})}
+	close(g.ready)
+	close(g.monitor.ended)
+	g.disconnect()
+	running := make(chan *monitor)
+	go func() { running <- g.running(t.Context()) }()
+	select {
+	case <-running:
+		t.Fatal("QEMU does not run")
+	case <-time.After(10 * time.Millisecond):
+	}
+	g.mu.Lock()
+	g.monitor = &monitor{conn: qemu}
+	close(g.ready)
+	g.mu.Unlock()
+	require.NotNil(t, <-running)
 }

@@ -12,7 +12,7 @@ import (
 // monitor is a connection to the monitor of a QEMU process, which speaks QMP: one JSON object a line. It is safe for concurrent use.
 type monitor struct {
 	conn    net.Conn
-	answers chan answer
+	answers chan answer   // closed when the connection has ended
 	ended   chan struct{} // closed when the connection has ended
 
 	mu   sync.Mutex // one command at a time
@@ -41,6 +41,7 @@ func newMonitor(ctx context.Context, conn net.Conn, event func(answer)) (*monito
 
 func (m *monitor) read(event func(answer)) {
 	defer close(m.ended)
+	defer close(m.answers)
 	received := json.NewDecoder(m.conn)
 	for {
 		var a answer
@@ -70,13 +71,14 @@ func (m *monitor) execute(ctx context.Context, command string, arguments any) er
 		return fmt.Errorf("%s: %w", command, err)
 	}
 	select {
-	case a := <-m.answers:
+	case a, answered := <-m.answers:
+		if !answered {
+			return fmt.Errorf("%s: %w", command, errMonitorEnded)
+		}
 		if a.Error != nil {
 			return fmt.Errorf("%s: %s", command, a.Error.Desc)
 		}
 		return nil
-	case <-m.ended:
-		return fmt.Errorf("%s: %w", command, errMonitorEnded)
 	case <-ctx.Done():
 		_ = m.conn.Close() // a late answer would be taken for that of the next command
 		return fmt.Errorf("%s: %w", command, context.Cause(ctx))
