@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -93,10 +94,7 @@ func snapshotFrom(
 		return snapshot.File{}, err
 	}
 	defer talos.Close() //nolint:errcheck // all is read by then
-	from, err := talos.EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
-	if err != nil {
-		return snapshot.File{}, err
-	}
-	defer from.Close() //nolint:errcheck // all was read, or the error says more
-	return snapshot.Save(from, path, recipients)
+	return snapshot.Read(ctx, func(ctx context.Context) (io.ReadCloser, error) {
+		return talos.EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
+	}, path, recipients)
 }

@@ -53,7 +53,7 @@ func (p Place) Take(
 	var problems []error
 	for _, node := range of.ControlPlanes() {
 		say("takes a snapshot of etcd from %s", node.Name)
-		err := p.save(ctx, from, node, path)
+		_, err := Read(ctx, func(ctx context.Context) (io.ReadCloser, error) { return from.EtcdSnapshot(ctx, node) }, path, p.Recipients)
 		if err == nil {
 			say("the snapshot is %s", path)
 			return path, p.copy(ctx, of.Cluster, path, say)
@@ -75,20 +75,23 @@ func (p Place) Prune(cluster, taken string) error {
 // silence is how long a control plane may send nothing of a snapshot: one that is switched off ends no connection.
 const silence = time.Minute
 
-func (p Place) save(ctx context.Context, from Source, node turn.Node, path string) error {
+// Read opens a snapshot, as etcd sends it, and saves it as Save does. It ends when nothing has come for a minute.
+func Read(
+	ctx context.Context, open func(context.Context) (io.ReadCloser, error), path string, recipients []string,
+) (file File, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ends := time.AfterFunc(silence, func() { cancel(fmt.Errorf("it has sent nothing for %s", silence)) })
 	defer ends.Stop()
-	data, err := from.EtcdSnapshot(ctx, node)
-	if err != nil {
-		return err
+	data, err := open(ctx)
+	if err == nil {
+		defer data.Close() //nolint:errcheck // all is read by then
+		file, err = Save(noted{data, func() { ends.Reset(silence) }}, path, recipients)
 	}
-	defer data.Close() //nolint:errcheck // all is read by then
-	if _, err = Save(noted{data, func() { ends.Reset(silence) }}, path, p.Recipients); err != nil && ctx.Err() != nil {
-		return context.Cause(ctx) // Talos's client takes the end of ctx for the end of the snapshot
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // Talos's client takes the end of ctx for the end of the snapshot
 	}
-	return err
+	return file, err
 }
 
 // noted calls a function after each read.
