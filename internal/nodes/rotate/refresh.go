@@ -23,6 +23,7 @@ const (
 
 // rollout is how far a workload is rolled out.
 type rollout struct {
+	gone      bool      // the workload does not exist
 	missing   string    // what is missing until all pods are of the newest version; "" if nothing is
 	available int32     // pods that are available
 	wanted    int32     // pods that are declared
@@ -183,7 +184,7 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 	restarted := false
 	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
 		now, err := j.kubernetes.Rollout(ctx, workload)
-		if err == nil && !restarted {
+		if err == nil && !restarted && !now.gone {
 			before = cmp.Or(before, new(now))
 			if err := j.kubernetes.Restart(ctx, workload, since); err != nil {
 				return "it cannot be restarted: " + err.Error(), nil
@@ -194,6 +195,8 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 		switch {
 		case err != nil:
 			return "the Kubernetes API does not answer: " + err.Error(), nil
+		case now.gone:
+			return "", nil
 		case now.missing != "":
 			return now.missing, nil
 		case now.available < min(before.available, now.wanted):
@@ -211,7 +214,7 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 		}
 		return missing, nil
 	})
-	if err == nil && !slices.Contains(j.report.Restarted, workload.String()) {
+	if err == nil && restarted && !slices.Contains(j.report.Restarted, workload.String()) {
 		j.report.Restarted = append(j.report.Restarted, workload.String())
 	}
 	return err

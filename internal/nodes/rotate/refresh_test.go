@@ -31,6 +31,7 @@ type pods struct {
 	onPods    func()                       // before pods are listed
 	onRelease func(namespace string) error // its error is the API's answer
 	onRestart func() error                 // after a restart; its error is the API's answer
+	deleted   string                       // namespace/name of the only pod of a workload that is deleted before it is restarted
 	takenBack bool                         // an owner of workloads removes restarts from their templates
 }
 
@@ -162,6 +163,10 @@ func (p *pods) Restart(_ context.Context, workload Workload, since time.Time) er
 func (p *pods) Rollout(_ context.Context, workload Workload) (rollout, error) {
 	if p.takenBack {
 		return rollout{}, nil
+	}
+	if one := p.running[p.deleted]; one != nil && one.Workload == workload {
+		delete(p.running, p.deleted)
+		return rollout{gone: true}, nil
 	}
 	now := rollout{restarted: p.roots[workload.Namespace].Since}
 	for _, one := range p.running {
@@ -478,4 +483,13 @@ func TestRun_OfKubernetesKnowsWhatWasAvailableBeforeARestartWhoseAnswerWasLost(t
 	}
 	_, _, err := rotated(t, s, p)
 	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: 0 of its pods are available, and 1 were before)")
+}
+
+func TestRun_OfKubernetesGoesOnWithoutAWorkloadThatIsDeletedBeforeItsRestart(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.deleted = "default/c"
+	report, _, err := rotated(t, s, p)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"Deployment flux-system/source-controller"}, report.Restarted)
 }

@@ -282,5 +282,7 @@ func (c kubernetesClients) Rollout(ctx context.Context, workload Workload) (roll
 	all, err := c.workloads(ctx, workload.Kind, metav1.ListOptions{
 		FieldSelector: "metadata.namespace=" + workload.Namespace + ",metadata.name=" + workload.Name,
 	})
-	return all[workload].rollout, err
+	one, found := all[workload]
+	one.gone = err == nil && !found
+	return one.rollout, err
 }
