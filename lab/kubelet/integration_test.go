@@ -115,13 +115,15 @@ func withCRDs(t testing.TB, w workload.Registry) workload.Registry {
 		"CiliumNode": "v2", "CiliumEndpoint": "v2", "CiliumIdentity": "v2", "CiliumLoadBalancerIPPool": "v2", "CiliumBGPAdvertisement": "v2",
 		"CiliumBGPClusterConfig": "v2", "CiliumL2AnnouncementPolicy": "v2alpha1",
 	} {
-		singular, scope := strings.ToLower(kind), "Cluster"
+		singular, scope, subresources := strings.ToLower(kind), "Cluster", "{}"
 		plural := singular + "s"
 		switch kind {
 		case "CiliumEndpoint":
 			scope = "Namespaced"
 		case "CiliumIdentity":
 			plural = "ciliumidentities"
+		case "CiliumLoadBalancerIPPool":
+			subresources = "{status: {}}"
 		case "CiliumL2AnnouncementPolicy":
 			plural = "ciliuml2announcementpolicies"
 		}
@@ -132,8 +134,8 @@ spec:
   group: cilium.io
   scope: %s
   names: {kind: %s, plural: %[1]s, singular: %[4]s}
-  versions: [{name: %[5]s, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
-`, plural, scope, kind, singular, version), 0o600))
+  versions: [{name: %[5]s, served: true, storage: true, subresources: %[6]s, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`, plural, scope, kind, singular, version, subresources), 0o600))
 	}
 	return w
 }

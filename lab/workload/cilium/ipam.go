@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-platform/slipway/lab/wait"
@@ -26,80 +25,8 @@ import (
 // requestSatisfied is the condition of a Service that says whether it has its addresses.
 const requestSatisfied = "cilium.io/IPAMRequestSatisfied"
 
-var ciliumPools = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumloadbalancerippools"}
-
 // addressClasses are the classes of load balancers for which Cilium assigns addresses; a Service without class is one of them, too.
 var addressClasses = []string{"io.cilium/bgp-control-plane", "io.cilium/l2-announcer"}
-
-// addressPool is a CiliumLoadBalancerIPPool.
-type addressPool struct {
-	name     string
-	disabled bool
-	selector labels.Selector
-	ranges   []addressRange
-}
-
-type addressRange struct{ first, last netip.Addr }
-
-func (r addressRange) contains(a netip.Addr) bool {
-	return a.BitLen() == r.first.BitLen() && r.first.Compare(a) <= 0 && a.Compare(r.last) <= 0
-}
-
-// readPool reads the parts of a pool that the lab models.
-func readPool(object *unstructured.Unstructured) (addressPool, error) {
-	var read struct {
-		Spec struct {
-			Disabled          bool
-			AllowFirstLastIPs string
-			ServiceSelector   *metav1.LabelSelector
-			Blocks            []struct{ CIDR, Start, Stop string }
-		}
-	}
-	pool := addressPool{name: object.GetName(), selector: labels.Everything()}
-	if err := workload.Decode(object, &read); err != nil {
-		return pool, err
-	}
-	pool.disabled = read.Spec.Disabled
-	if read.Spec.ServiceSelector != nil {
-		var err error
-		if pool.selector, err = metav1.LabelSelectorAsSelector(read.Spec.ServiceSelector); err != nil {
-			return pool, err
-		}
-	}
-	for _, block := range read.Spec.Blocks {
-		one := addressRange{}
-		if block.CIDR != "" {
-			prefix, err := netip.ParsePrefix(block.CIDR)
-			if err != nil {
-				return pool, err
-			}
-			one.first, one.last = prefix.Masked().Addr(), lastOf(prefix)
-			if read.Spec.AllowFirstLastIPs == "No" && prefix.Bits() < prefix.Addr().BitLen()-1 {
-				one.first, one.last = one.first.Next(), one.last.Prev()
-			}
-		} else {
-			var err error
-			if one.first, err = netip.ParseAddr(block.Start); err != nil {
-				return pool, err
-			}
-			if one.last, err = netip.ParseAddr(cmp.Or(block.Stop, block.Start)); err != nil {
-				return pool, err
-			}
-		}
-		pool.ranges = append(pool.ranges, one)
-	}
-	return pool, nil
-}
-
-// lastOf is the last address of a network.
-func lastOf(p netip.Prefix) netip.Addr {
-	raw := p.Masked().Addr().AsSlice()
-	for bit := p.Bits(); bit < len(raw)*8; bit++ {
-		raw[bit/8] |= 1 << (7 - bit%8)
-	}
-	last, _ := netip.AddrFromSlice(raw) // as long as the first
-	return last
-}
 
 // assignment is what LB-IPAM decides about a Service.
 type assignment struct {
@@ -109,7 +36,8 @@ type assignment struct {
 }
 
 // assign gives Services of type LoadBalancer their addresses: first the present ones, if a pool still has them, then requested ones, then
-// free ones. Sharing keys are not modelled, so that no two Services have the same address.
+// free ones, neither of them from a pool that conflicts with another. Sharing keys are not modelled, so that no two Services have the same
+// address.
 func assign(services []*corev1.Service, pools []addressPool) map[types.UID]assignment {
 	services = slices.DeleteFunc(slices.Clone(services), func(s *corev1.Service) bool {
 		class := s.Spec.LoadBalancerClass
@@ -134,6 +62,7 @@ func assign(services []*corev1.Service, pools []addressPool) map[types.UID]assig
 		}
 		out[s.UID] = assignment{ips: kept, satisfied: true, reason: "satisfied"}
 	}
+	pools = slices.DeleteFunc(slices.Clone(pools), func(p addressPool) bool { return p.conflict != "" })
 	for _, s := range services {
 		a := out[s.UID]
 		if requested := requestedAddresses(s); len(requested) > 0 {
@@ -261,8 +190,14 @@ func (o *operator) assignAddresses(ctx context.Context, services []*corev1.Servi
 		}
 		pools = append(pools, pool)
 	}
-	slices.SortFunc(pools, func(x, y addressPool) int { return cmp.Compare(x.name, y.name) })
-	for uid, a := range assign(services, pools) {
+	settleConflicts(pools)
+	assigned := assign(services, pools)
+	for _, pool := range pools {
+		if err := o.writePool(ctx, pool, assigned); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(o.Log, "level=error msg=\"unable to update the status of a pool\" poolName=%s error=%q subsys=lb-ipam\n", pool.name, err)
+		}
+	}
+	for uid, a := range assigned {
 		s := services[slices.IndexFunc(services, func(s *corev1.Service) bool { return s.UID == uid })]
 		if err := o.writeAddresses(ctx, s, a); err != nil && ctx.Err() == nil {
 			fmt.Fprintf(o.Log, "level=error msg=\"unable to update the status of a service\" serviceName=%s/%s error=%q subsys=lb-ipam\n",

@@ -70,12 +70,6 @@ func TestAssign_GivesRequestedAddressesAndSaysWhyNot(t *testing.T) {
 	}
 }
 
-func TestReadPool_LeavesOutTheFirstAndLastAddressOnRequest(t *testing.T) {
-	p := pool(t, `{allowFirstLastIPs: "No", blocks: [{cidr: 10.25.11.96/30}]}`)
-	assert.Equal(t, []addressRange{{netip.MustParseAddr("10.25.11.97"), netip.MustParseAddr("10.25.11.98")}}, p.ranges)
-	assert.Equal(t, netip.MustParseAddr("fd00::ff"), lastOf(netip.MustParsePrefix("fd00::/120")))
-}
-
 func TestAdvertises_NeedsASelectorThatMatches(t *testing.T) {
 	s := balanced("x", "")
 	for text, want := range map[string]bool{

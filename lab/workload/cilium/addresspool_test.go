@@ -1,0 +1,56 @@
+package cilium
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestReadPool_LeavesOutTheFirstAndLastAddressOnRequest(t *testing.T) {
+	p := pool(t, "{allowFirstLastIPs: 'No', blocks: [{cidr: 10.25.11.0/24}]}")
+	assert.Equal(t, []addressRange{{ips("10.25.11.1")[0], ips("10.25.11.254")[0]}}, p.ranges)
+	assert.Equal(t, map[string]string{"cilium.io/PoolConflict": "", "cilium.io/IPsTotal": "256", "cilium.io/IPsAvailable": "251",
+		"cilium.io/IPsUsed": "5"}, messages(p.conditions(3)))
+}
+
+// messages are the messages of conditions by type.
+func messages(conditions []metav1.Condition) map[string]string {
+	all := map[string]string{}
+	for _, c := range conditions {
+		all[c.Type] = c.Message
+	}
+	return all
+}
+
+func TestSettleConflicts_ClosesTheNewerOfTwoPoolsThatOverlap(t *testing.T) {
+	named := func(name string, age time.Duration, spec string) addressPool {
+		p := pool(t, spec)
+		p.name, p.created = name, time.Unix(1e9, 0).Add(-age)
+		return p
+	}
+	pools := []addressPool{
+		named("a", time.Minute, "{blocks: [{cidr: 10.25.11.96/28}]}"),
+		named("apart", time.Minute, "{blocks: [{cidr: 10.25.11.112/28}]}"),
+		named("first", time.Hour, "{blocks: [{start: 10.25.11.100, stop: 10.25.11.101}]}"),
+		named("itself", time.Hour, "{blocks: [{cidr: 10.25.12.0/24}, {start: 10.25.12.7}]}"),
+		named("beside it", time.Second, "{blocks: [{cidr: 10.25.12.0/28}]}"),
+		named("v6", time.Second, "{blocks: [{cidr: 'fd00::/64'}]}"),
+	}
+	settleConflicts(pools)
+	closed := map[string]string{}
+	for _, p := range pools {
+		closed[p.name] = p.conflict
+	}
+	assert.Equal(t, map[string]string{
+		"first": "", "apart": "", "beside it": "", "v6": "",
+		"a":      "Pool conflicts since range '10.25.11.96 - 10.25.11.111' overlaps range '10.25.11.100 - 10.25.11.101' from IP Pool 'first'",
+		"itself": "Pool conflicts since range '10.25.12.0 - 10.25.12.255' overlaps range '10.25.12.7 - 10.25.12.7' from IP Pool 'itself'",
+	}, closed)
+
+	kept, wants := balanced("kept", "", "10.25.11.105"), balanced("wants", "10.25.11.110")
+	assigned := assign(list{kept, wants}, pools)
+	assert.Equal(t, ips("10.25.11.105"), assigned["kept"].ips, "what a Service has, it keeps")
+	assert.Equal(t, "no_pool", assigned["wants"].reason)
+}
