@@ -34,9 +34,12 @@ func isCloudInit(p property) bool {
 	return isCDROM(p) && (name == "cloudinit" || strings.HasSuffix(name, "-cloudinit") || strings.Contains(name, "-cloudinit."))
 }
 
+// ownedName finds the owner in the name of a disk.
+var ownedName = regexp.MustCompile(`^(?:\d+/)?vm-(\d+)-`)
+
 // checkStorageAccess refuses drives on storages that do not exist, cannot hold them, or that the token may not use.
-// Proxmox VE does this before it starts a task.
-func (q *request) checkStorageAccess(settings map[string]string) error {
+// Proxmox VE does this before it starts a task. A disk of another VM needs no more than privileges (check_volume_access of pve-storage).
+func (q *request) checkStorageAccess(id int, settings map[string]string) error {
 	for _, key := range driveOrder {
 		value, ok := settings[key]
 		if !ok {
@@ -63,6 +66,17 @@ func (q *request) checkStorageAccess(settings map[string]string) error {
 		case strings.HasPrefix(volume, "iso/"):
 			if !q.token.has("Datastore.AllocateSpace") && !q.token.has("Datastore.Audit") && !q.token.has("Datastore.AllocateTemplate") {
 				return forbidden(path, "Datastore.AllocateSpace", "Datastore.Audit")
+			}
+		case !q.token.has("Datastore.Allocate"):
+			owner := ownedName.FindStringSubmatch(volume)
+			if owner == nil || owner[1] == strconv.Itoa(id) {
+				continue
+			}
+			if err := q.token.require(path, "Datastore.Audit"); err != nil {
+				return err
+			}
+			if err := q.token.require("/vms/"+owner[1], "VM.Config.Disk"); err != nil {
+				return err
 			}
 		}
 	}
@@ -109,9 +123,6 @@ func (c *Cluster) prepareDrive(m *machine, config map[string]string, key, value 
 	v := c.volume(m.node, p.main)
 	if v == nil {
 		return "", "", fmt.Errorf("volume '%s' does not exist", p.main)
-	}
-	if v.owner != 0 && v.owner != m.id {
-		return "", "", fmt.Errorf("volume '%s' is owned by VM %d", v.id, v.owner)
 	}
 	p.keys["size"] = formatSize(v.size)
 	return p.String(), "", nil

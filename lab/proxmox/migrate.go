@@ -173,6 +173,9 @@ func (c *Cluster) localVolumes(t *task, m *machine, localDisks bool) (local []st
 			refused = append(refused, fmt.Sprintf("can't migrate local disk '%s': unable to determine size for volume '%s'", p.main, p.main))
 		case isCDROM(p) && !isCloudInit(p):
 			refused = append(refused, fmt.Sprintf("can't migrate local disk '%s': local cdrom image", p.main))
+		case c.volume(m.node, p.main).owner != m.id && !isCDROM(p):
+			refused = append(refused,
+				fmt.Sprintf("can't migrate local disk '%s': owned by other VM (owner = VM %d)", p.main, c.volume(m.node, p.main).owner))
 		case isDrive(key) && !generated && m.guest != nil && !localDisks:
 			refused = append(refused,
 				fmt.Sprintf("can't migrate local disk '%s': can't live migrate attached local disks without with-local-disks option", p.main))

@@ -58,7 +58,7 @@ func createVM(q *request) (any, error) {
 	if err := q.checkPrivileges(id, set, nil); err != nil {
 		return nil, err
 	}
-	if err := q.checkStorageAccess(set); err != nil {
+	if err := q.checkStorageAccess(id, set); err != nil {
 		return nil, err
 	}
 	c := q.c
@@ -132,7 +132,7 @@ func updateVM(q *request) (any, error) {
 	if err := q.checkPrivileges(id, set, remove); err != nil {
 		return nil, err
 	}
-	if err := q.checkStorageAccess(set); err != nil {
+	if err := q.checkStorageAccess(id, set); err != nil {
 		return nil, err
 	}
 	c := q.c
@@ -161,6 +161,13 @@ func updateVM(q *request) (any, error) {
 	}
 	defer m.release()
 	return nil, work(q.r.Context(), nil)
+}
+
+// unlinkDisks takes disks out of a VM, as an update that deletes the options does.
+func unlinkDisks(q *request) (any, error) {
+	q.form.Set("delete", q.form.Get("idlist"))
+	q.form.Del("idlist")
+	return updateVM(q)
 }
 
 // renewCloudInit writes the cloud-init drive anew. The simulated drive always has what the configuration says.

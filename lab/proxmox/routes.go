@@ -50,6 +50,7 @@ var routes = map[string]func(*request) (any, error){
 	"GET /nodes/{node}/storage/{storage}/content":                getStorageContent,
 	"GET /nodes/{node}/storage/{storage}/content/{volume...}":    getVolume,
 	"DELETE /nodes/{node}/storage/{storage}/content/{volume...}": deleteVolume,
+	"POST /nodes/{node}/storage/{storage}/content":               createVolume,
 	"POST /nodes/{node}/storage/{storage}/download-url":          downloadURL,
 
 	"GET /nodes/{node}/qemu":                                     listVMs,
@@ -62,6 +63,7 @@ var routes = map[string]func(*request) (any, error){
 	"PUT /nodes/{node}/qemu/{vmid}/cloudinit":                    renewCloudInit,
 	"GET /nodes/{node}/qemu/{vmid}/pending":                      getPending,
 	"PUT /nodes/{node}/qemu/{vmid}/resize":                       resizeVM,
+	"PUT /nodes/{node}/qemu/{vmid}/unlink":                       unlinkDisks,
 	"POST /nodes/{node}/qemu/{vmid}/migrate":                     migrateVM,
 	"GET /nodes/{node}/qemu/{vmid}/agent/network-get-interfaces": getInterfaces,
 	"GET /nodes/{node}/qemu/{vmid}/status/current":               getStatus,

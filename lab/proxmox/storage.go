@@ -1,6 +1,8 @@
 package proxmox
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -196,6 +198,49 @@ func getVolume(q *request) (any, error) {
 	return map[string]any{"path": v.path(s), "format": v.format, "size": v.size, "used": v.size}, nil
 }
 
+// diskFile is the name of a file with a disk.
+var diskFile = regexp.MustCompile(`^(.+)\.(raw|qcow2|vmdk)$`)
+
+// createVolume creates a disk of a VM that need not exist.
+func createVolume(q *request) (any, error) {
+	s, err := q.c.storageOn(q.r.PathValue("storage"), q.node.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.token.require("/storage/"+s.Name, "Datastore.AllocateSpace"); err != nil {
+		return nil, err
+	}
+	id, err := parseID(q.form.Get("vmid"))
+	if err != nil {
+		return nil, err
+	}
+	asked := q.form.Get("size")
+	if strings.TrimRight(asked, "MG") == asked {
+		asked += "K"
+	}
+	size, err := parseSize(asked)
+	if err != nil {
+		return nil, invalid(map[string]string{"size": "value does not match the regex pattern"})
+	}
+	name, format := q.form.Get("filename"), s.formats()[0]
+	suffix, own := strings.CutPrefix(name, fmt.Sprintf("vm-%d-", id))
+	if !own {
+		return nil, internalError("illegal name '%s' - should be 'vm-%d-*'", name, id)
+	}
+	if file := diskFile.FindStringSubmatch(suffix); file != nil && s.files() {
+		suffix, format = file[1], file[2]
+	} else if s.files() {
+		return nil, internalError("unable to parse volume filename '%s'", name)
+	}
+	if err := q.c.awaitAllocation(q.r.Context(), s, q.node.Name); err != nil {
+		return nil, err
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	v := newVolume(diskName(s, id, suffix, format), id, format, size)
+	return v.id, q.c.put(s, q.node.Name, v)
+}
+
 func deleteVolume(q *request) (any, error) {
 	s, id, err := q.storageAndVolume()
 	if err != nil {
@@ -220,15 +265,33 @@ func (c *Cluster) deletionOf(node string, s *Storage, id string) string {
 	return s.Name
 }
 
-// getResources lists the VMs of the cluster. Its other resources are not modelled.
+// storageResource is a storage of a node in the list of cluster resources. The caller holds the mutex.
+func (c *Cluster) storageResource(s *Storage, node string) map[string]any {
+	return map[string]any{
+		"id": "storage/" + node + "/" + s.Name, "type": "storage", "storage": s.Name, "node": node, "plugintype": s.Type, "status": "available",
+		"shared": bit(s.Shared), "content": strings.Join(s.Content, ","), "maxdisk": s.Total, "disk": min(c.used(s, node), s.Total),
+	}
+}
+
+// getResources lists the VMs and the storages of the cluster. Its other resources are not modelled.
 func getResources(q *request) (any, error) {
-	if kind := q.form.Get("type"); kind != "" && kind != "vm" {
+	kind := q.form.Get("type")
+	if kind != "" && kind != "vm" && kind != "storage" {
 		return nil, internalError("resources of the type %s are not modelled by this simulation", kind)
 	}
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	out := []any{}
-	if q.token.has("VM.Audit") {
+	if kind != "vm" && q.token.has("Datastore.Audit") {
+		for _, n := range q.c.cfg.Nodes {
+			for i := range q.c.cfg.Storages {
+				if s := &q.c.cfg.Storages[i]; s.on(n.Name) {
+					out = append(out, q.c.storageResource(s, n.Name))
+				}
+			}
+		}
+	}
+	if kind != "storage" && q.token.has("VM.Audit") {
 		for _, m := range q.c.sortedMachines() {
 			out = append(out, m.resource())
 		}

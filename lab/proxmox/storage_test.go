@@ -133,3 +133,68 @@ func TestVolume_ADiskInUseStays(t *testing.T) {
 	w.ok(http.MethodDelete, path, nil)
 	assert.Equal(t, "volume 'local-lvm:vm-1111-disk-0' does not exist", w.do(http.MethodPost, machinePath+"status/start", nil))
 }
+
+// These are the calls of Proxmox CSI, with the privileges of its role. The disks that it attaches belong to a VM that does not exist.
+func TestVolume_OfAnotherVMIsAttachedAndOutlivesTheVM(t *testing.T) {
+	const name, volume = "vm-9999-pvc-1", "pve1/local-lvm:vm-9999-pvc-1"
+	w := newWorld(t, func(c *Config) {
+		c.Tokens = append(c.Tokens, Token{ID: "csi@pve!csi", Secret: "third", Privileges: []string{
+			"VM.Audit", "VM.Config.Disk", "Datastore.Allocate", "Datastore.AllocateSpace", "Datastore.Audit"}})
+	})
+	w.create()
+	w.eject()
+	const content = "nodes/pve1/storage/local-lvm/content"
+	attach := func() string {
+		return w.do(http.MethodPost, machinePath+"config", url.Values{"scsi1": {"local-lvm:" + name + ",backup=0,iothread=1"}})
+	}
+	w.token = "csi@pve!csi=third"
+	assert.Contains(t, w.get("cluster/resources?type=storage").([]any), any(map[string]any{
+		"id": "storage/pve1/local-lvm", "type": "storage", "storage": "local-lvm", "node": "pve1", "plugintype": "lvmthin", "status": "available",
+		"shared": 0.0, "content": "images,rootdir", "maxdisk": float64(800 << 30), "disk": float64(20<<30 + cloudInitSize + efiSize)}))
+	allocate := url.Values{"vmid": {"9999"}, "filename": {name}, "size": {"1048576"}}
+	require.Equal(t, "local-lvm:"+name, w.call(http.MethodPost, content, allocate).data)
+	assert.Contains(t, w.call(http.MethodPost, content, allocate).reason, "already exists")
+	assert.Equal(t, "OK", attach())
+	assert.Equal(t, []string{"scsi0", "scsi1"}, w.board.last(t).disks())
+	assert.Contains(t, w.do(http.MethodDelete, content+"/"+name, nil), "in use")
+
+	w.token = admin
+	upid := w.call(http.MethodPost, machinePath+"migrate", live("pve2")).data.(string)
+	assert.Equal(t, "migration aborted", w.exit(upid))
+	assert.Contains(t, w.logOf(upid), "can't migrate local disk 'local-lvm:"+name+"': owned by other VM (owner = VM 9999)")
+
+	w.token = "csi@pve!csi=third"
+	require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"unlink", url.Values{"idlist": {"scsi1"}}).code)
+	assert.Equal(t, []string{"scsi0"}, w.board.last(t).disks())
+	assert.NotContains(t, w.get(machinePath+"config"), "unused0", "it is not the VM's own")
+
+	assert.Equal(t, "OK", attach())
+	w.token = admin
+	w.ok(http.MethodPost, machinePath+"status/stop", nil)
+	w.ok(http.MethodDelete, strings.TrimSuffix(machinePath, "/")+"?purge=1&destroy-unreferenced-disks=1", nil)
+	assert.Equal(t, []string{volume, "pve1/local:iso/talos.iso"}, w.c.Volumes())
+}
+
+func TestVolume_OfAnotherVMNeedsItsNameAndPrivileges(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.Tokens = append(c.Tokens,
+			Token{ID: "a@pve!disk", Secret: "x", Privileges: []string{"Datastore.Audit", "VM.Config.Disk"}},
+			Token{ID: "a@pve!less", Secret: "x", Privileges: []string{"VM.Config.Disk"}})
+		c.Storages = append(DefaultStorages(), Storage{Name: "nas", Type: "nfs", Content: []string{"images"}, Shared: true})
+	})
+	w.create()
+	create := func(storage, name, size string) reply {
+		form := url.Values{"vmid": {"9999"}, "filename": {name}, "size": {size}}
+		return w.call(http.MethodPost, "nodes/pve1/storage/"+storage+"/content", form)
+	}
+	assert.Equal(t, "illegal name 'pvc-1' - should be 'vm-9999-*'", create("local-lvm", "pvc-1", "1024").reason)
+	assert.Equal(t, "unable to parse volume filename 'vm-9999-pvc-1'", create("nas", "vm-9999-pvc-1", "1024").reason)
+	assert.Equal(t, "Parameter verification failed.", create("nas", "vm-9999-pvc-1.raw", "big").reason)
+	require.Equal(t, "nas:9999/vm-9999-pvc-1.raw", create("nas", "vm-9999-pvc-1.raw", "1G").data)
+	for token, reason := range map[string]string{
+		"a@pve!disk=x": "OK", "a@pve!less=x": "Permission check failed (/storage/nas, Datastore.Audit)",
+	} {
+		w.token = token
+		assert.Equal(t, reason, w.call(http.MethodPost, machinePath+"config", url.Values{"scsi1": {"nas:9999/vm-9999-pvc-1.raw"}}).reason)
+	}
+}

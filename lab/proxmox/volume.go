@@ -101,9 +101,13 @@ func (c *Cluster) allocate(s *Storage, node string, owner int, format string, si
 		if c.volumes[volumeKey{location(s, node), id}] != nil {
 			continue
 		}
-		v := &volume{id: id, content: "images", format: format, size: size, owner: owner, disk: &vm.Disk{Volume: id, Size: size}}
+		v := newVolume(id, owner, format, size)
 		return v, c.put(s, node, v)
 	}
+}
+
+func newVolume(id string, owner int, format string, size int64) *volume {
+	return &volume{id: id, content: "images", format: format, size: size, owner: owner, disk: &vm.Disk{Volume: id, Size: size}}
 }
 
 // allocateCloudInit creates the cloud-init drive of a VM. The caller holds the mutex.
@@ -182,13 +186,25 @@ func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) err
 		if v == nil {
 			return fmt.Errorf("volume '%s' does not exist", id)
 		}
-		if m := c.machines[v.owner]; m != nil && m.guest != nil {
-			_, name, _ := strings.Cut(id, ":")
-			return fmt.Errorf("lvremove 'pve/%s' error:   Logical volume pve/%s in use.", name, name)
+		for _, m := range c.machines {
+			if m.guest != nil && c.uses(m, v) {
+				_, name, _ := strings.Cut(id, ":")
+				return fmt.Errorf("lvremove 'pve/%s' error:   Logical volume pve/%s in use.", name, name)
+			}
 		}
 		c.free(node, id)
 		return nil
 	}
+}
+
+// uses tells whether a volume is a drive of a VM. The caller holds the mutex.
+func (c *Cluster) uses(m *machine, v *volume) bool {
+	for key, value := range m.config {
+		if isDrive(key) && c.volume(m.node, volumeOf(value)) == v {
+			return true
+		}
+	}
+	return false
 }
 
 // Volumes lists every volume in the cluster as NODE/STORAGE:NAME, without the node on a shared storage, sorted.
