@@ -38,7 +38,7 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 		return nil, err
 	}
 	hooks, err := t.inTurn(ctx, update.Resource, node, func(change *pulumi.ResourceHookArgs) nodeChange {
-		return m.nodeChange(ctx.Context(), update.Reboots(change), update.Grows(change))
+		return m.nodeChange(ctx.Context(), update.Reboots(change), update.Grows(change), update.Foreign(change))
 	}, append(update.Before, announce)...)
 	if err == nil {
 		hooks.AfterUpdate = append(hooks.AfterUpdate, start)
@@ -55,15 +55,20 @@ type machineUpdate struct {
 	off bool // the machine was off before the update
 }
 
-// nodeChange returns the change of the node by an update of the changed inputs, after which these disks are bigger. It returns nil for an
-// update without a turn.
-func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string) nodeChange {
+// nodeChange returns the change of the node by an update of the changed inputs, after which these disks are bigger, and which waits until
+// the drain has detached foreign disks. It returns nil for an update without a turn and without such disks.
+func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string, foreign func(context.Context) string) nodeChange {
 	power := m.power(ctx)
 	m.off = power.Off
 	switch {
 	case power.Off:
 		m.say(m.Node.Name + ": takes no turn, because its VM is stopped")
-		return nil
+		if foreign == nil {
+			return nil
+		}
+		return func(_ context.Context, _ access, node turn.Node) (turn.Change, bool, error) {
+			return turn.Change{Node: node, Drained: foreign}, false, nil
+		}
 	case len(changed) == 0 && len(power.Waiting) == 0:
 		return nil
 	case len(changed) == 0:
@@ -72,7 +77,7 @@ func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string)
 	return func(_ context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		reboots := false // whether the provider reboots is over when it has ended
 		return turn.Change{
-			Node: node, Of: ofVM, Drains: true,
+			Node: node, Of: ofVM, Drains: true, Drained: foreign,
 			After: func(ctx context.Context, boot string) (err error) {
 				reboots, err = m.complete(ctx, on, node, boot, grows)
 				return err

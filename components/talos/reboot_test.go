@@ -47,7 +47,7 @@ func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWa
 					return nil
 				},
 			}}
-			if change := update.nodeChange(t.Context(), one.changed, one.grows); change != nil {
+			if change := update.nodeChange(t.Context(), one.changed, one.grows, nil); change != nil {
 				require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], change), name)
 			}
 			power = one.after
@@ -61,6 +61,45 @@ func TestMachineUpdate_ReachesWhatIsDeclaredAlsoAfterAnUpdateThatHasFailedHalfWa
 				did = append(did, strings.TrimSuffix(line, " infra-cp-1"))
 			}
 			assert.Equal(t, one.want, did, name)
+		})
+	}
+}
+
+// The hypervisor would take the disk out of the machine. A drain detaches volumes; without one, nothing does.
+func TestMachineUpdate_IsRefusedWhileAForeignDiskIsAttached(t *testing.T) {
+	for name, one := range map[string]struct {
+		power    machines.Power
+		lost     bool // the cluster does not run
+		detached bool // by the drain
+		says     string
+		want     []string
+	}{
+		"detached by the drain": {detached: true, want: []string{"cordon infra-cp-1"}},
+		"stays": {says: "infra-cp-1: infra-cp-1's volumes: gave up after 5m0s (last: has scsi1)",
+			want: []string{"cordon infra-cp-1", "uncordon infra-cp-1"}},
+		"the machine is off":       {power: machines.Power{Off: true}, says: "infra-cp-1: has scsi1"},
+		"the cluster does not run": {lost: true, says: "infra-cp-1: has scsi1"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{unbootstraps: one.lost}
+			turns := turnsOf(t, on)
+			cluster.SetDefaults(&turns.declared.TurnLimits)
+			update := &machineUpdate{turns: turns, Update: machines.Update{
+				Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return one.power, nil },
+			}}
+			change := update.nodeChange(t.Context(), []string{"disks"}, nil, func(context.Context) string {
+				if one.detached && len(on.log) > 0 {
+					return ""
+				}
+				return "has scsi1"
+			})
+			err := turns.begin(t.Context(), "urn:1", on.nodes[0], change)
+			if one.says == "" {
+				require.NoError(t, err, name)
+			} else {
+				require.EqualError(t, err, one.says, name)
+			}
+			assert.Equal(t, one.want, on.log, name)
 		})
 	}
 }
@@ -117,8 +156,8 @@ func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T
 	update := &machineUpdate{turns: turnsOf(t, &calm{}), Update: machines.Update{
 		Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return machines.Power{}, errors.New("no route") },
 	}}
-	assert.Nil(t, update.nodeChange(t.Context(), nil, nil))
-	assert.NotNil(t, update.nodeChange(t.Context(), []string{"memory"}, nil))
+	assert.Nil(t, update.nodeChange(t.Context(), nil, nil, nil))
+	assert.NotNil(t, update.nodeChange(t.Context(), []string{"memory"}, nil, nil))
 }
 
 func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {

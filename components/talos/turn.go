@@ -122,7 +122,7 @@ func (t *turns) begin(ctx context.Context, urn string, node turn.Node, ofNode no
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
 	if !takes {
-		return nil
+		return change.Undrained(ctx)
 	}
 	if !t.runs(ctx) {
 		return t.actAlone(ctx, change)
@@ -141,7 +141,7 @@ func (t *turns) begin(ctx context.Context, urn string, node turn.Node, ofNode no
 // rebooted: the change may fix the cluster.
 func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 	if change.Act == nil {
-		return nil
+		return change.Undrained(ctx)
 	}
 	node := change.Node
 	before, err := t.cluster.Machine(ctx, node)

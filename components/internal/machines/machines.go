@@ -117,6 +117,9 @@ type Update struct {
 	Reboots func(*pulumi.ResourceHookArgs) []string
 	// Grows returns the disks that become bigger, whose space the machine uses after a reboot only. The hypervisor may not reboot it.
 	Grows func(*pulumi.ResourceHookArgs) []string
+	// Foreign returns what says which disk of somebody else, such as a volume, the update would take out of the machine; that says "" if
+	// there is none. A drain detaches volumes. It returns nil for an update that takes none out.
+	Foreign func(*pulumi.ResourceHookArgs) func(context.Context) string
 	// Power reports whether the machine is off, and which changes of it wait until it was.
 	Power func(context.Context) (Power, error)
 	// Restart switches the machine off and on, or on if it is off.

@@ -42,7 +42,7 @@ func allInputs() []string {
 //
 // Before an update, disks that would become smaller or disappear are refused, and a move to another Proxmox node is checked, in previews
 // too. Then the VM is compared with the state, and the move is prepared. An update that reboots the machine waits for the node's turn,
-// which ends after the update.
+// which ends after the update. If the update changes disks, the drain must have detached all that the state does not know.
 //
 // created is set once nothing is in the way of a creation, which then follows.
 //
@@ -71,7 +71,7 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 		return nil, err
 	}
 	hooks, err := m.turns.Hooks(ctx, machines.Update{
-		Resource: name, Node: node, Before: []*pulumi.ResourceHook{keep, move}, Reboots: reboots, Grows: grows,
+		Resource: name, Node: node, Before: []*pulumi.ResourceHook{keep, move}, Reboots: reboots, Grows: grows, Foreign: foreign(api, node),
 		Power: func(ctx context.Context) (machines.Power, error) {
 			off, waiting, err := reclaim.Power(ctx, api, node.VMID)
 			return machines.Power{Off: off, Waiting: waiting}, err
@@ -119,6 +119,22 @@ func reboots(change *pulumi.ResourceHookArgs) []string {
 // grows returns the disks that become bigger.
 func grows(change *pulumi.ResourceHookArgs) []string {
 	return vmchange.Grown(mappable(change.OldInputs), mappable(change.NewInputs))
+}
+
+// foreign returns what finds a disk that an update of a VM's disks would take out of the VM, and that the state does not know.
+func foreign(api reclaim.API, node cluster.Machine) func(*pulumi.ResourceHookArgs) func(context.Context) string {
+	return func(change *pulumi.ResourceHookArgs) func(context.Context) string {
+		if !slices.Contains(reboots(change), "disks") {
+			return nil
+		}
+		return func(ctx context.Context) string {
+			seen, err := reclaim.Look(ctx, api, node.VMID)
+			if err != nil {
+				return err.Error()
+			}
+			return notOurs(node, change, seen)
+		}
+	}
 }
 
 // mappable returns properties as plain values, without secrets and outputs around them.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
-	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
 )
 
 // checkState refuses to update a VM that is not as the state says. After an update that Proxmox VE has refused, the state has what was
@@ -41,22 +40,24 @@ func checkState(node cluster.Machine, change *pulumi.ResourceHookArgs, seen recl
 			return errNotAsStored(node, "was to have "+shown(option, was), stored[option])
 		}
 	}
-	if slices.Contains(vmchange.Rebooting(mappable(change.OldInputs), mappable(change.NewInputs)), "disks") {
-		for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
-			if _, known := stored[option]; reclaim.IsDisk(option) && !known && seen.Options[option] != becomes[option] {
-				return errNotOurs(node, option)
-			}
-		}
-	}
 	return nil
 }
 
-// errNotOurs refuses to change the disks of a VM that has one which the state does not know, such as a volume of a CSI driver. With any
-// change of the disks, the provider takes all others out of the running VM, or takes the disk for a new one of the same number
-// (bpg/terraform-provider-proxmox v0.95.0, proxmoxtf/resource/vm: vmUpdate).
-func errNotOurs(node cluster.Machine, disk string) error {
-	return fmt.Errorf("%s: VM %d has a disk %s, which is neither declared nor in the state, and the Proxmox provider would take it out of "+
-		"the running VM when it changes the others; detach it first: kubectl drain detaches volumes of a CSI driver", node.Name, node.VMID, disk)
+// notOurs returns why the disks of a VM must not change: it has one that the state does not know, such as a volume of a CSI driver; ""
+// without any. With any change of the disks, the provider takes all others out of the running VM, or takes the disk for a new one of the
+// same number (bpg/terraform-provider-proxmox v0.95.0, proxmoxtf/resource/vm: vmUpdate).
+func notOurs(node cluster.Machine, change *pulumi.ResourceHookArgs, seen reclaim.Seen) string {
+	stored, becomes := optionsOf(mappable(change.OldOutputs)), optionsOf(mappable(change.NewInputs))
+	for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
+		_, known := stored[option]
+		interrupted := seen.Options[option] == becomes[option] && !slices.Contains(seen.Foreign, option)
+		if reclaim.IsDisk(option) && !known && !interrupted {
+			return fmt.Sprintf("VM %d has a disk %s, which is neither declared nor in the state, and the Proxmox provider would take it out of "+
+				"the running VM when it changes the others; a drain detaches volumes of a CSI driver; detach any other disk in Proxmox VE",
+				node.VMID, option)
+		}
+	}
+	return ""
 }
 
 // optionsOf returns what the properties of a VM say of its hardware, as reclaim.Seen has it.

@@ -71,29 +71,34 @@ func TestCheckState_RefusesAVMThatIsNotAsTheStateSays(t *testing.T) {
 }
 
 // The provider would detach a volume of a CSI driver, or make it the declared disk of that number.
-func TestCheckState_RefusesToChangeDisksBesideOneThatIsNotDeclared(t *testing.T) {
+func TestNotOurs_NamesADiskThatIsNotDeclared(t *testing.T) {
 	node := worker1(declared(t))
-	is, grown, more, memory := hardware(8192, 0, 64), hardware(8192, 0, 99), hardware(8192, 0, 64, 9), hardware(4096, 0, 64)
+	is, grown, more := hardware(8192, 0, 64), hardware(8192, 0, 99), hardware(8192, 0, 64, 9)
 	for name, one := range map[string]struct {
-		becomes resource.PropertyMap
-		disk    string // that the VM has beside scsi0
-		refused bool
+		becomes    resource.PropertyMap
+		disk, size string // that the VM has beside scsi0
+		foreign    bool
+		refused    bool
 	}{
-		"another disk grows":              {grown, "scsi1", true},
-		"a disk of the number is added":   {more, "scsi1", true},
-		"a disk is added beside":          {more, "scsi2", true},
-		"one is on another bus":           {grown, "virtio0", true},
-		"nothing of the disks is changed": {memory, "scsi1", false},
+		"another disk grows":                         {grown, "scsi1", "5", true, true},
+		"a disk of the number is added":              {more, "scsi1", "5", false, true},
+		"a volume has the number and the size of it": {more, "scsi1", "9", true, true},
+		"an interrupted update has added it":         {more, "scsi1", "9", false, false},
+		"a disk is added beside":                     {more, "scsi2", "5", false, true},
+		"one is on another bus":                      {grown, "virtio0", "5", false, true},
+		"a network card":                             {grown, "net1", "vmbr1", false, false},
 	} {
 		change := &pulumi.ResourceHookArgs{OldInputs: is, OldOutputs: is, NewInputs: one.becomes}
-		err := checkState(node, change, seenWith(map[string]string{one.disk: "5"}))
-		if !one.refused {
-			assert.NoError(t, err, name)
-			continue
+		seen := seenWith(map[string]string{one.disk: one.size})
+		if one.foreign {
+			seen.Foreign = []string{one.disk}
 		}
-		assert.EqualError(t, err, node.Name+": VM 1121 has a disk "+one.disk+", which is neither declared nor in the state, and the Proxmox "+
-			"provider would take it out of the running VM when it changes the others; detach it first: kubectl drain detaches volumes of a CSI "+
-			"driver", name)
+		says := ""
+		if one.refused {
+			says = "VM 1121 has a disk " + one.disk + ", which is neither declared nor in the state, and the Proxmox provider would take it out " +
+				"of the running VM when it changes the others; a drain detaches volumes of a CSI driver; detach any other disk in Proxmox VE"
+		}
+		assert.Equal(t, says, notOurs(node, change, seen), name)
 	}
 }
 

@@ -26,7 +26,8 @@ const (
 	SpareTimeout = 10 * time.Minute // longest wait until the cluster can spare a node; covers the reboot of another machine with slow disks
 	StableFor    = 3 * time.Second  // how long each condition must hold without a break
 
-	RestartTimeout = time.Minute // longest wait until Talos restarts a service for a change that it has taken
+	RestartTimeout = time.Minute     // longest wait until Talos restarts a service for a change that it has taken
+	detachTimeout  = 5 * time.Minute // from the end of the pods until their volumes are detached
 
 	callTimeout = 10 * time.Second // for one look at the cluster
 	askTimeout  = callTimeout / 2  // for an answer of each of several nodes
@@ -118,11 +119,23 @@ type Change struct {
 	Leaves  bool                                // the node is removed
 	Unready bool                                // the Node object was not Ready before, or nobody could say: it need not be so afterwards
 	Drains  bool                                // evict the pods before
+	Drained func(context.Context) string        // what is missing before the change once the node is drained, or ""; optional
 	Reboots bool                                // the node comes back with another boot id
 	Act     func(context.Context) error         // makes the change, or starts it; for Take and Start
 	After   func(context.Context, string) error // completes the change after the update; gets the id of the boot before; optional
 	Trial   Check                               // what is missing beside it until Start returns; optional
 	Check   Check                               // what is missing beside all that a node in service must have; optional
+}
+
+// Undrained returns why a node is not changed that is not drained; nil if it may be.
+func (c Change) Undrained(ctx context.Context) error {
+	if c.Drained == nil {
+		return nil
+	}
+	if missing := c.Drained(ctx); missing != "" {
+		return fmt.Errorf("%s: %s", c.Node.Name, missing)
+	}
+	return nil
 }
 
 // Awaited is what a node waits for before its turn, beside the turns of others.
@@ -300,13 +313,18 @@ func (t *Turn) prepare(ctx context.Context) error {
 		cancel()
 		if err != nil {
 			e.Say("%s: is neither cordoned nor drained, because the Kubernetes API does not answer: %v", node.Name, err)
-			return nil
+			return t.change.Undrained(ctx)
 		}
 	}
 	if err := e.cordon(ctx, node); err != nil || !t.change.Drains {
 		return err
 	}
-	return e.drain(ctx, node)
+	if err := e.drain(ctx, node); err != nil || t.change.Drained == nil {
+		return err
+	}
+	return e.Until(ctx, detachTimeout, 0, node.Name+"'s volumes", func(ctx context.Context) (string, error) {
+		return t.change.Drained(ctx), nil
+	})
 }
 
 // TryRelease is Release where an API server answers. Without one it only says so: the run that brings it back must not be stopped.

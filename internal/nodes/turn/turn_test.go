@@ -201,6 +201,32 @@ func TestTake_ABlockedDrainNamesPodAndBudgetAndChangesNothing(t *testing.T) {
 	})
 }
 
+func TestTake_WaitsAfterTheDrainUntilVolumesAreDetached(t *testing.T) {
+	for stays, says := range map[time.Duration]string{
+		time.Minute: "", time.Hour: "worker-1: worker-1's volumes: gave up after 5m0s (last: has a disk scsi1)",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(2)
+			c, gone := f.change(nodes, "worker-1"), time.Now().Add(stays)
+			c.Drained = func(context.Context) string {
+				assert.Equal(t, []string{"web-worker-1"}, f.ended, "the pods end first")
+				if time.Now().Before(gone) {
+					return "has a disk scsi1"
+				}
+				return ""
+			}
+			err := f.engine(t, nodes).Take(t.Context(), c)
+			if says == "" {
+				require.NoError(t, err)
+				assert.Equal(t, []string{"cordon worker-1", "reboot worker-1", "uncordon worker-1"}, f.log)
+				return
+			}
+			require.EqualError(t, err, says)
+			assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
+		})
+	}
+}
+
 func TestTake_EvictsAgainOnceTheBudgetAllowsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(2)

@@ -3,8 +3,10 @@ package reclaim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,6 +15,7 @@ import (
 type Seen struct {
 	Node    string            // Proxmox node; "" if the VM does not exist
 	Options map[string]string // hardware, such as memory: 8192 or scsi0: 64, with what waits until the VM was off
+	Foreign []string          // disks that belong to another VM, such as volumes of a CSI driver; sorted
 }
 
 // Names of the options in Seen. Those of network devices have a number at their end. Those of disks are bus and number, such as scsi0, and
@@ -52,7 +55,13 @@ func Look(ctx context.Context, api API, id int) (Seen, error) {
 	if err := pve.do(ctx, http.MethodGet, vmPath(at.Node, id)+"/config", &config); err != nil {
 		return Seen{}, err
 	}
-	return Seen{at.Node, options(config)}, nil
+	seen := Seen{Node: at.Node, Options: options(config)}
+	for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
+		if IsDisk(option) && !belongs(config[option], id) {
+			seen.Foreign = append(seen.Foreign, option)
+		}
+	}
+	return seen, nil
 }
 
 // Options with a number, which are property strings: media=cdrom marks a drive that is no disk.
@@ -63,6 +72,12 @@ var (
 
 // IsDisk reports whether an option is a disk: without one, the VM has none, and no default of Proxmox VE.
 func IsDisk(option string) bool { return diskOption.MatchString(option) }
+
+// belongs reports whether a disk belongs to a VM, which the name of its volume says.
+func belongs(disk any, id int) bool {
+	volume, _, _ := strings.Cut(fmt.Sprint(disk), ",")
+	return strings.Contains(volume, fmt.Sprintf("vm-%d-", id))
+}
 
 // options returns the options of a configuration that the program declares.
 func options(config map[string]any) map[string]string {

@@ -9,7 +9,7 @@ import (
 )
 
 // waits are the options of a VM that wait until the VM was off, as far as the program declares them. Options that somebody else has changed
-// may wait.
+// may wait, and so may disks of another VM.
 var waits = regexp.MustCompile(`^(agent|balloon|cores|cpu|machine|memory|numa|scsihw|sockets|(net|scsi)\d+)$`)
 
 // Power reports whether a VM is off, and which changes of its options wait until the VM was off: an update that failed half-way leaves such
@@ -26,14 +26,17 @@ func Power(ctx context.Context, api API, id int) (off bool, waiting []string, er
 		return false, nil, err
 	}
 	var options []struct {
-		Key     string
-		Pending any // a text or a number
-		Delete  int // 0: it is not deleted
+		Key            string
+		Value, Pending any // a text or a number
+		Delete         int // 0: it is not deleted
 	}
 	if err := pve.do(ctx, http.MethodGet, vmPath(vm.node, id)+"/pending", &options); err != nil {
 		return false, nil, err
 	}
 	for _, option := range options {
+		if IsDisk(option.Key) && !belongs(option.Value, id) && !belongs(option.Pending, id) {
+			continue
+		}
 		if (option.Pending != nil || option.Delete != 0) && waits.MatchString(option.Key) {
 			waiting = append(waiting, option.Key)
 		}

@@ -34,6 +34,8 @@ func TestPower_NamesWhatWaitsUntilTheVMWasOff(t *testing.T) {
 			false, []string{"cores", "memory", "scsi1", "net0"}},
 		"changed by hand": {"running", `[{"key":"args","pending":"-no-hpet"},{"key":"boot","value":"a","pending":"b"},{"key":"ide0","delete":1},
 			{"key":"cores","value":2,"delete":0}]`, false, nil},
+		"by a CSI driver": {"running", `[{"key":"scsi1","value":"local-lvm:vm-9999-pvc-1,size=5G","delete":1},
+			{"key":"scsi2","pending":"local-lvm:vm-9999-pvc-2,size=5G"}]`, false, nil},
 		"off": {"stopped", `[]`, true, nil},
 	} {
 		api, changes := proxmoxAPI(t, aVM(one.status, one.pending))
