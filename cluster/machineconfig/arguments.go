@@ -109,7 +109,7 @@ func (a argued) wrongFor(version string) (all []wrong) {
 
 // kept are the flags that Talos keeps for itself in some of the supported releases, by component: since a minor release, or before one.
 // With such a flag it takes the configuration, and then starts no API server or no etcd (MergeDenied in control_plane_final.go,
-// denyListArgs in etcd.go of machined). What it keeps in every supported release is in owned.
+// denyListArgs in etcd.go of machined). What it keeps in every supported release is in owned.txt.
 var kept = map[string][]struct {
 	flag          string
 	since, before uint64

@@ -5,7 +5,7 @@
 // # What the user's patches may set
 //
 // CheckPatches assembles the configuration without the user's patches and with all of them, and compares the results. No patch may change
-// or remove what Slipway renders, or what the list owned names, because Slipway's gates rely on both; nor may a patch add what takes effect
+// or remove what Slipway renders, or what owned.txt names, because Slipway's gates rely on both; nor may a patch add what takes effect
 // instead. It makes no difference how a patch is written: by deletion, by another name of the same setting, or by another document. Talos's
 // own validation decides the rest.
 package machineconfig

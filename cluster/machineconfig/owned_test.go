@@ -37,7 +37,7 @@ func TestOwned_NamesTheKeyOfEachRenderedPart(t *testing.T) {
 				looked[strings.Join(path, ".")] = true
 				named := isOwned(path) || remedyFor(path) != removeIt
 				none := slices.ContainsFunc(keyless, func(part string) bool { return holds(part, path) })
-				assert.NotEqual(t, named, none, "%s: write a row into owned, or a part without a key into keyless", strings.Join(path, "."))
+				assert.NotEqual(t, named, none, "%s: write a line into owned.txt, or a part without a key into keyless", strings.Join(path, "."))
 			}
 		}
 	}
