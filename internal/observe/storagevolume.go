@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	_ "embed"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/secrecy"
@@ -34,9 +37,12 @@ const (
 	betweenAttempts = 5 * time.Second
 	// removeAtEnd is the longest time in which the Job is deleted after an interrupt. Pulumi kills what it interrupts after a few seconds.
 	removeAtEnd = 3 * time.Second
-	// keepFor is after how many seconds Kubernetes itself deletes a Job that has ended, if the probe was killed.
-	keepFor = 60
 )
+
+// jobTemplate is the Job that tries a volume.
+//
+//go:embed storagevolume.yaml
+var jobTemplate string
 
 // attempt is an attempt with a volume of a class.
 type attempt struct {
@@ -130,7 +136,10 @@ func (a *attempt) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	job := a.job(image)
+	job, err := a.job(image)
+	if err != nil {
+		return err
+	}
 	if err := a.until(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
@@ -313,49 +322,12 @@ func (a *attempt) image(ctx context.Context) (image string, err error) {
 	return image, err
 }
 
-// job returns the Job. The Job owns its pod, and the pod owns the volume, so that Kubernetes deletes both some time after the Job has
-// ended, whatever becomes of the probe. One container writes a new word, and the next one reads it.
-func (a *attempt) job(image string) *unstructured.Unstructured {
-	labels := map[string]any{
-		"app.kubernetes.io/name": storage.ProbeName, "app.kubernetes.io/instance": a.name, "app.kubernetes.io/managed-by": "slipway-probe",
-	}
-	word := rand.Text()
-	container := func(name, script string) map[string]any {
-		return map[string]any{
-			"name": name, "image": image, "command": []any{"sh", "-c", script},
-			"volumeMounts": []any{map[string]any{"name": "probe", "mountPath": "/probe"}},
-			"securityContext": map[string]any{
-				"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}}, "readOnlyRootFilesystem": true,
-			},
-			"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}, "limits": map[string]any{"memory": "64Mi"}},
-		}
-	}
-	claim := map[string]any{
-		"metadata": map[string]any{"labels": labels},
-		"spec": map[string]any{
-			"storageClassName": a.class, "accessModes": []any{"ReadWriteOnce"},
-			"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
-		},
-	}
-	pod := map[string]any{
-		"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
-		"securityContext": map[string]any{
-			"runAsNonRoot": true, "runAsUser": int64(65534), "runAsGroup": int64(65534), "fsGroup": int64(65534),
-			"seccompProfile": map[string]any{"type": "RuntimeDefault"},
-		},
-		"initContainers": []any{container("write", "echo "+word+" >/probe/slipway && sync")},
-		"containers":     []any{container("read", `test "$(cat /probe/slipway)" = `+word)},
-		"volumes": []any{map[string]any{
-			"name": "probe", "ephemeral": map[string]any{"volumeClaimTemplate": claim},
-		}},
-	}
-	seconds := int64(time.Duration(a.spec.Attempt)/time.Second) + 1
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": map[string]any{"name": a.name, "namespace": storage.Namespace, "labels": labels},
-		"spec": map[string]any{
-			"backoffLimit": int64(0), "activeDeadlineSeconds": seconds, "ttlSecondsAfterFinished": int64(keepFor),
-			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
-		},
-	}}
+// job returns the Job with a new word.
+func (a *attempt) job(image string) (*unstructured.Unstructured, error) {
+	text := strings.NewReplacer(
+		"$JOB", a.name, "$NAMESPACE", storage.Namespace, "$PROBE", storage.ProbeName, "$CLASS", strconv.Quote(a.class),
+		"$IMAGE", strconv.Quote(image), "$WORD", rand.Text(), "$SECONDS", fmt.Sprint(int64(time.Duration(a.spec.Attempt)/time.Second)+1),
+	).Replace(jobTemplate)
+	job := new(unstructured.Unstructured)
+	return job, yaml.Unmarshal([]byte(text), job)
 }
