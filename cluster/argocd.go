@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"strconv"
 	"strings"
 )
@@ -240,12 +238,6 @@ func (c *Cluster) ownedByArgoCD() (sources []mapping) {
 // ArgoCDChecksum is the setting that changes with all others. A source of an Application has it in the variables of its plugin, so that
 // Argo CD takes no manifest from its cache that was rendered with other settings.
 const ArgoCDChecksum = "SETTINGS_CHECKSUM"
-
-// checksumOf returns a short checksum of settings.
-func checksumOf(settings map[string]string) string {
-	sum := sha256.Sum256([]byte(asJSON(settings))) // with its keys in order
-	return hex.EncodeToString(sum[:8])
-}
 
 // argoCD checks that nothing is declared that only Flux can do, and what Argo CD itself needs.
 func (c clusterCheck) argoCD() {

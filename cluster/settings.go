@@ -98,7 +98,7 @@ func (c *Cluster) Settings() map[string]string {
 		}
 	}
 	if c.GitOps.ByArgoCD() {
-		values[ArgoCDChecksum] = checksumOf(values)
+		values[ArgoCDChecksum] = Checksum(asJSON(values)) // with its keys in order
 	}
 	return values
 }

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 
@@ -10,6 +12,12 @@ import (
 
 // Text is text of several lines. It includes the line break at its end, which YAML's block style adds.
 type Text string
+
+// Checksum returns a part of the SHA-256 of a text, by which a change of the text is seen. A short secret can be guessed from it.
+func Checksum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
 
 // texts returns values as plain text.
 func texts[T ~string](values ...T) []string {

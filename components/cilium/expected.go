@@ -1,8 +1,6 @@
 package cilium
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -59,6 +57,5 @@ func checksumOf(values chart.Values) (string, error) {
 		return "", err
 	}
 	text, err := json.Marshal(rendered)
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8]), err
+	return cluster.Checksum(string(text)), err
 }

@@ -1,8 +1,6 @@
 package readiness
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -67,6 +65,5 @@ func checksum(value any) string {
 	if err != nil {
 		panic("readiness: a part of the cluster cannot be written: " + err.Error())
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return cluster.Checksum(string(text))
 }

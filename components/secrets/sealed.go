@@ -1,8 +1,6 @@
 package secrets
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -176,6 +174,5 @@ func checksum(pairs []sealingPair) pulumi.StringOutput {
 
 // fingerprint returns a part of a checksum of texts.
 func fingerprint(texts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
-	return hex.EncodeToString(sum[:8])
+	return cluster.Checksum(strings.Join(texts, "\x00"))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
@@ -31,8 +32,7 @@ func sumOf(of machines.Machine, configuration pulumi.StringOutput) pulumi.String
 		if err != nil {
 			return "", err
 		}
-		checksum := sha256.Sum256([]byte(string(made) + of.Hardware + "\x00" + text))
-		return hex.EncodeToString(checksum[:8]), nil
+		return cluster.Checksum(string(made) + of.Hardware + "\x00" + text), nil
 	}).(pulumi.StringOutput)
 	return pulumi.Unsecret(sum).(pulumi.StringOutput)
 }

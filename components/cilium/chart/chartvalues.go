@@ -1,8 +1,6 @@
 package chart
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -145,12 +143,6 @@ const (
 	mostAnnounced = 500 // Services that the limit suffices for, however large the pool is
 )
 
-// fingerprint returns a checksum of a text that is not secret.
-func fingerprint(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
-}
-
 // clusterMesh returns the values of the API server for peers, and the peers. The certificates of both must come from the shared CA, so
 // they are set only with the mesh.
 func (v Values) clusterMesh() map[string]any {
@@ -169,7 +161,7 @@ func (v Values) clusterMesh() map[string]any {
 		// A copy of the peers' state in the cluster: agents read that, so that a peer serves one client for each cluster.
 		"clustermesh.apiserver.kvstoremesh.enabled": true,
 		// Etcd reads its own certificate at each handshake, but the CA of its clients only when it starts: another CA replaces the pods.
-		"clustermesh.apiserver.podAnnotations": map[string]any{cluster.AnnotationMeshCA: fingerprint(v.MeshAuthority().Certificate)},
+		"clustermesh.apiserver.podAnnotations": map[string]any{cluster.AnnotationMeshCA: cluster.Checksum(v.MeshAuthority().Certificate)},
 		// LB-IPAM's annotation sets the addresses: spec.loadBalancerIP is deprecated and holds one address only.
 		"clustermesh.apiserver.service.type":        "LoadBalancer",
 		"clustermesh.apiserver.service.annotations": map[string]any{"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String()},
