@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
@@ -122,15 +123,17 @@ func containerState(state corev1.ContainerState) string {
 	}
 	switch {
 	case state.Waiting != nil:
-		return join("waiting", state.Waiting.Reason, strings.TrimSpace(state.Waiting.Message))
+		return join("waiting", state.Waiting.Reason, said(state.Waiting.Message))
 	case state.Terminated != nil:
-		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode),
-			strings.TrimSpace(state.Terminated.Message))
+		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode), said(state.Terminated.Message))
 	case state.Running != nil:
 		return "running, not ready"
 	}
 	return ""
 }
+
+// said returns what a program has said, without anything that may be a secret.
+func said(text string) string { return strings.Join(secrecy.Lines(strings.TrimSpace(text)), "\n") }
 
 // workload reads the state of a rollout.
 func workload(object *unstructured.Unstructured) (kube.Workload, error) {

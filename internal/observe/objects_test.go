@@ -70,6 +70,25 @@ status:
 	}, pod)
 }
 
+// With terminationMessagePolicy FallbackToLogsOnError, as Cilium's containers have it, the message is the end of the container's log.
+func TestKubePod_HidesWhatMayBeASecretInMessagesOfContainers(t *testing.T) {
+	pod, err := kubePod(nil, object(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: shop-x, namespace: shop}
+status:
+  containerStatuses:
+  - {name: shop, ready: false, restartCount: 2, image: shop, imageID: "",
+     state: {waiting: {reason: ErrImagePull, message: "Get https://robot:hunter2@registry.home.arpa/v2/: denied"}},
+     lastState: {terminated: {exitCode: 1, reason: Error, message: "starting\ndial postgres://shop:hunter2@db: refused\n"}}}
+`))
+	require.NoError(t, err)
+	assert.Equal(t, []kube.Container{{
+		Name: "shop", Image: "shop", Restarts: 2, State: "waiting: ErrImagePull: Get https://robot:(hidden)@registry.home.arpa/v2/: denied",
+		Last: "terminated: Error: exit code 1: starting\ndial postgres://shop:(hidden)@db: refused",
+	}}, pod.Containers)
+}
+
 func TestWorkload_ReadsTheRolloutOfDaemonSetsAndDeployments(t *testing.T) {
 	set, err := workload(object(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: cilium, namespace: kube-system, generation: 3,
   annotations: {deprecated.daemonset.template.generation: "2"}},
