@@ -37,7 +37,7 @@ const (
 
 // ArgoCD is the Argo CD that is installed with `gitops.engine: argocd`.
 type ArgoCD struct {
-	// Version of the chart argo-cd.
+	// Version of the chart argo-cd, 9.1 or newer.
 	//
 	// renovate: datasource=helm depName=argo-cd registryUrl=https://argoproj.github.io/argo-helm
 	Version string `json:"version" form:"chart-version" default:"10.8.0"`
@@ -257,6 +257,10 @@ func (c clusterCheck) argoCD() {
 	}
 	if !g.ByArgoCD() {
 		return
+	}
+	if olderThan(g.ArgoCD.Version, 9, 1) { // whose CRD the API server compares the root Application with
+		c.Found("gitops.argocd.version", "write 9.1.0 or newer",
+			"%s brings the CRD of an Argo CD before 3.2, without spec.syncPolicy.retry.refresh of the root Application", g.ArgoCD.Version)
 	}
 	const forFlux = "is for Flux, and gitops.engine is argocd"
 	c.refuse("write gitops.url", "is a source that Slipway gives to Flux only, and gitops.engine is argocd",

@@ -97,7 +97,7 @@ type GitHubApp struct {
 	ID int `json:"id" config:"required" range:"1-999999999999" example:"123456"`
 	// Id of the installation: the number at the end of its page's URL.
 	InstallationID *int `json:"installationId" range:"1-999999999999" example:"78901234"`
-	// Organization or user whose installation it is.
+	// Organization or user whose installation it is. Flux reads it from 2.8 on.
 	Owner string `json:"owner" form:"github-account" example:"slipway-platform"`
 	// URL of GitHub's API. Required for other hosts than github.com.
 	BaseURL string `json:"baseURL" form:"https-url" example:"https://github.example.com/api/v3"`
@@ -345,6 +345,9 @@ func (c clusterCheck) gitHubApp(app *GitHubApp) {
 		c.Found(owner, "keep one", "is given beside installationId, and each says which installation it is")
 	case app.Owner == "" && app.InstallationID == nil:
 		c.Found(path, "add one of the two", "has neither installationId nor owner")
+	case app.Owner != "" && c.GitOps.ByFlux() && olderThan(c.GitOps.Flux.Version, 2, 8): // source-controller reads it from 1.8 on
+		c.Found(owner, "write installationId in its place, or a newer gitops.flux.version", "is not read by Flux %s, only from 2.8 on",
+			c.GitOps.Flux.Version)
 	}
 	host := urlOf(c.GitOps.URL).Host
 	given := urlOf(app.BaseURL)

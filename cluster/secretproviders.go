@@ -95,7 +95,7 @@ type OnePasswordProbe struct {
 type Connect struct {
 	Owned
 
-	// Version of the chart.
+	// Version of the chart, 2.3 or newer.
 	//
 	// renovate: datasource=helm depName=connect registryUrl=https://1password.github.io/connect-helm-charts
 	Version string `json:"version" form:"chart-version" default:"2.4.1"`
@@ -297,6 +297,11 @@ func (c clusterCheck) providers() {
 	}
 	if c.Providers.SealedSecrets != nil {
 		c.sealingKeys()
+	}
+	// Older charts have them in the variable OP_SESSION, in which the server reads base64 (connect-deployment.yaml of the chart).
+	if one := c.Providers.OnePassword; one != nil && olderThan(one.Connect.Version, 2, 3) {
+		c.Found("secrets.onepassword.connect.version", "write 2.3.0 or newer",
+			"%s takes the credentials in another form than that of their file", one.Connect.Version)
 	}
 }
 
