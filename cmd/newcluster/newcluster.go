@@ -164,7 +164,10 @@ func render(name, version string, flags given) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	return files, checkStack(stack, files)
+	if err := checkStack(stack, files); err != nil {
+		return nil, fmt.Errorf("%w\nnothing is written: give another answer, or leave out the flag and edit %s afterwards", err, stack)
+	}
+	return files, nil
 }
 
 // needsNone is what the README says of a repository without a password.
@@ -202,6 +205,7 @@ func runBinary(files map[string]string) {
 func checkStack(path string, files map[string]string) error {
 	source, err := config.ParseFile(path, []byte(files[path]))
 	if err == nil {
+		source.Tree = nil // this folder may be the repository of another cluster
 		_, err = config.Load(source)
 	}
 	return err

@@ -188,6 +188,20 @@ func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	assert.Empty(t, files(t, "home"))
 }
 
+// An ssh URL needs known hosts, for which there is no flag.
+func TestNew_SaysHowToGoOnWithAnAnswerThatNeedsMore(t *testing.T) {
+	_, _, problems := newRepository(t, "home", "--git", "ssh://git@github.com/me/home.git")
+	assert.Contains(t, problems, "gitops.knownHosts: is missing")
+	assert.Contains(t, problems, "nothing is written: give another answer, or leave out the flag and edit Pulumi.home.yaml afterwards")
+}
+
+func TestNew_InTheFolderOfAnotherClusterReadsNothingOfThat(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, writeFile(filepath.FromSlash("kubernetes/cluster/platform/cilium.yaml"), "kind: HelmRelease\n"))
+	code, problems := runNew(t, "bonn")
+	assert.Equal(t, command.Done, code, problems)
+}
+
 // The quick start shows what its command writes.
 func TestQuickStart_ShowsTheStackFileThatItsCommandWrites(t *testing.T) {
 	const name = "../../docs/quickstart.md"
