@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/slipway-platform/slipway/cluster"
 )
 
@@ -81,7 +83,7 @@ func (s *Source) parse(text []byte) error {
 	}
 	p.Include(read...)
 	if config, outside := configOf(s.file, &p); config != nil || len(outside) > 0 {
-		s.Values = valuesOf(s.file, config, outside, &p)
+		s.Values = valuesOf(s.file, config, outside, projectOf(s.Tree), &p)
 	}
 	s.written = p.All()
 	return nil
@@ -129,8 +131,17 @@ func alike(others int) string {
 	return fmt.Sprintf(", and the %d other keys likewise", others)
 }
 
+// projectOf returns the name of the project in a checkout; Namespace without one.
+func projectOf(checkout fs.FS) string {
+	project := struct{ Name string }{Namespace}
+	if text, err := fs.ReadFile(checkout, "Pulumi.yaml"); err == nil {
+		_ = yaml.Unmarshal(text, &project) // what is wrong with it, Pulumi says
+	}
+	return project.Name
+}
+
 // valuesOf returns the stack's values by their full keys. Misplaced ones are read all the same, so that they are not missing.
-func valuesOf(file, config *object, outside []string, p *cluster.Findings) map[string]Value {
+func valuesOf(file, config *object, outside []string, project string, p *cluster.Findings) map[string]Value {
 	// With one of these keys, Pulumi encrypts values itself. Otherwise a service encrypts them.
 	form := cipherForm{own: file.get("encryptionsalt") != nil || file.get("encryptedkey") != nil}
 	values := map[string]Value{}
@@ -143,6 +154,9 @@ func valuesOf(file, config *object, outside []string, p *cluster.Findings) map[s
 					addValue(values, one, below.get(one), &form, p)
 				}
 				continue
+			}
+			if project != Namespace && !strings.Contains(key, ":") {
+				p.Found(key, "write "+Namespace+":"+key, "is a key of the project %s to Pulumi", project)
 			}
 			addValue(values, key, config.get(key), &form, p)
 		}
@@ -158,7 +172,7 @@ func valuesOf(file, config *object, outside []string, p *cluster.Findings) map[s
 	return values
 }
 
-// addValue adds the value of a key, which may be given once. Pulumi adds the namespace to a key without one.
+// addValue adds the value of a key, which may be given once. Pulumi adds the project's name to a key without a namespace.
 func addValue(values map[string]Value, key string, tree any, form *cipherForm, p *cluster.Findings) {
 	if !strings.Contains(key, ":") {
 		key = Namespace + ":" + key

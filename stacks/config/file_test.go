@@ -125,3 +125,25 @@ func TestCheckText_AcceptsAFileWhoseConfigurationIsInAnEnvironment(t *testing.T)
 	_, err := loadFile(path)
 	assert.EqualError(t, err, "config: is missing, and nothing here reads an environment; check the stack with: pulumi preview")
 }
+
+// Pulumi takes a key without a namespace for one of the project's (stackConfigNamespacedWithProject in its go/common/workspace).
+func TestParseFile_ReportsKeysThatPulumiGivesToTheProject(t *testing.T) {
+	folder := t.TempDir()
+	minimal, err := os.ReadFile("fixtures/valid/minimal.yaml")
+	require.NoError(t, err)
+	text := strings.Replace(string(minimal), "  slipway:gitops:", "  gitops:", 1)
+	text = strings.Replace(text, "config:", "encryptionsalt: v1:notasalt\nconfig:\n  home:gitPassword: {secure: \"v1:AAECAwQFBgcICQoL:bm90IGEgcmVhbCBjaXBoZXJ0ZXh0\"}", 1)
+	for project, want := range map[string][]string{
+		"slipway": {"home:gitPassword: is not a key of slipway; write it as slipway:gitPassword"},
+		"home": {
+			"gitops: is a key of the project home to Pulumi; write slipway:gitops",
+			"home:gitPassword: is not a key of slipway; write it as slipway:gitPassword",
+		},
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.yaml"), []byte("name: "+project+"\nruntime: go\n"), 0o600))
+		source, err := ParseFile(filepath.Join(folder, "Pulumi.home.yaml"), []byte(text))
+		require.NoError(t, err)
+		_, err = Load(source)
+		assert.Equal(t, strings.Join(want, "\n"), err.Error(), project)
+	}
+}

@@ -243,7 +243,11 @@ func (d *decoder) loadUnknownKeys(source Source) map[string]bool {
 			own = append(own, name)
 		case "pulumi":
 		default:
-			d.Add(key, "remove it: providers are configured from the keys of "+Namespace, "is not a key of "+Namespace)
+			remedy, meant := "remove it: providers are configured from the keys of "+Namespace, Namespace+":"+name
+			if slices.Contains(Keys(), meant) {
+				remedy = "write it as " + meant
+			}
+			d.Add(key, remedy, "is not a key of "+Namespace)
 		}
 	}
 	return d.unknownKeys("", own, keysOf(reflect.TypeFor[cluster.Cluster]()))
