@@ -81,6 +81,25 @@ func FeatureGates(full config.Provider) map[string][]string {
 	return names
 }
 
+// Unfit returns which arguments in a node's whole configuration a release of Kubernetes does not take, each with its path, by the names of
+// the components. A component that has one does not start.
+func Unfit(full config.Provider, kubernetes string) map[string][]string {
+	found := map[string][]string{}
+	for _, one := range arguedBy(full).wrongFor(kubernetes) {
+		for id, part := range componentParts {
+			if within(one.part, part) {
+				found[id] = append(found[id], one.part+": "+one.problem)
+			}
+		}
+	}
+	return found
+}
+
+// UnfitForTalos returns the arguments that a release of Talos keeps for itself, and those that its etcd does not have.
+func UnfitForTalos(full config.Provider, talos string) []string {
+	return xslices.Map(arguedBy(full).keptBy(talos), func(one wrong) string { return one.part + ": " + one.problem })
+}
+
 // gateFields are the feature gates in the kubelet's own configuration.
 func (a argued) gateFields() map[string]any {
 	gates, _ := a.fields["featureGates"].(map[string]any)

@@ -69,7 +69,7 @@ func look(ctx context.Context, talos *client.Client) (answer, error) {
 	if err != nil {
 		return seen, err
 	}
-	seen.running.Images = images(current.Provider().RawV1Alpha1())
+	seen.running.Configuration, seen.running.Images = current.Provider(), images(current.Provider().RawV1Alpha1())
 	return seen, nil
 }
 

@@ -205,6 +205,7 @@ func TestClients_ReadWhatANodeRuns(t *testing.T) {
 	assert.Equal(t, "registry.k8s.io/kube-apiserver:v1.34.2", seen.running.Images[versions.APIServer])
 	assert.Equal(t, "ghcr.io/siderolabs/kubelet:v1.34.2", seen.running.Images[versions.Kubelet])
 	assert.Contains(t, seen.running.Images[versions.Scheduler], "registry.k8s.io/kube-scheduler:v", "Talos's own default")
+	assert.Equal(t, "registry.k8s.io/kube-apiserver:v1.34.2", seen.running.Configuration.Cluster().APIServer().Image())
 }
 
 func TestClients_KnowAMachineWithoutAConfiguration(t *testing.T) {

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"golang.org/x/mod/semver"
 
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/cluster/releases"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -35,6 +37,8 @@ type Running struct {
 	Talos     string               // version, such as v1.12.7
 	Schematic string               // "" if the machine was not installed from an image factory
 	Images    map[Component]string // in its machine configuration
+
+	Configuration config.Provider // of the machine; nil if it is not known
 }
 
 // Plan is what is to be done.
@@ -86,6 +90,7 @@ func NewPlan(declared Releases, running []Running) (Plan, error) {
 	if len(plan.Kubernetes) > 0 {
 		problems = append(problems, supports("kubernetes.version", declared.Talos, declared.Kubernetes))
 	}
+	problems = append(problems, unfit(declared, running)...)
 	if err := errors.Join(problems...); err != nil {
 		return Plan{}, err
 	}
@@ -158,6 +163,40 @@ func supports(path, talos, kubernetes string) error {
 			path, talos, kubernetes, fit)
 	}
 	return nil
+}
+
+// unfit returns why components would not start in another minor release: the configurations of their nodes have arguments that it does not
+// take. The declared configurations, which may lack these already, are applied only after the upgrade.
+func unfit(declared Releases, running []Running) (problems []error) {
+	on := map[[3]string][]turn.Node{} // by key of the stack file, version that runs, and what is wrong
+	for _, node := range running {
+		if node.Configuration == nil {
+			continue
+		}
+		if semver.MajorMinor(node.Talos) != semver.MajorMinor(declared.Talos) {
+			for _, what := range machineconfig.UnfitForTalos(node.Configuration, declared.Talos) {
+				at := [3]string{"talos.version", node.Talos, what}
+				on[at] = append(on[at], node.Node)
+			}
+		}
+		wrong := machineconfig.Unfit(node.Configuration, declared.Kubernetes)
+		for component, image := range node.Images {
+			version, err := ImageVersion(image)
+			if err != nil || semver.MajorMinor(version) == semver.MajorMinor(declared.Kubernetes) {
+				continue // in this release it runs with its arguments, or an earlier run has changed it
+			}
+			for _, what := range wrong[string(component)] {
+				at := [3]string{"kubernetes.version", version, what}
+				on[at] = append(on[at], node.Node)
+			}
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(on), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
+		to := map[string]string{"talos.version": declared.Talos, "kubernetes.version": declared.Kubernetes}[at[0]]
+		problems = append(problems, fmt.Errorf("%s: %s, and is in the configuration of %s, which the declared one replaces only after the "+
+			"upgrade; remove it while %[1]s is %[4]s, run up, and then declare %[5]s", at[0], at[2], turn.Names(on[at]), at[1], to))
+	}
+	return problems
 }
 
 // minors returns how many minor releases one version is after another.

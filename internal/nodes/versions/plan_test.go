@@ -3,6 +3,7 @@ package versions
 import (
 	"testing"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -88,6 +89,47 @@ func TestPlan_RefusesWhatCannotBeDoneSafely(t *testing.T) {
 		_, err := NewPlan(test.declared, test.running)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// The declared configuration, which lacks the argument already, would come only after the upgrade.
+func TestPlan_RefusesAnotherReleaseWhileANodeHasAnArgumentThatItDoesNotTake(t *testing.T) {
+	has, err := configloader.NewFromBytes([]byte(`
+version: v1alpha1
+machine: {type: controlplane}
+cluster: {apiServer: {extraArgs: {feature-gates: AppArmor=true, tls-min-version: VersionTLS13}}}
+`))
+	require.NoError(t, err)
+	with := func(talos, kubernetes string) []Running {
+		running := runs(talos, kubernetes)
+		running[1].Configuration = has
+		other := running[1]
+		other.Node.Name = "cp-2"
+		return append(running, other)
+	}
+	_, err = NewPlan(declared("v1.13.9", "v1.33.1"), with("v1.13.9", "v1.32.4"))
+	require.EqualError(t, err, "kubernetes.version: cluster.apiServer.extraArgs.feature-gates: AppArmor is a feature gate that Kubernetes "+
+		"1.33 has removed, and is in the configuration of cp-1, cp-2, which the declared one replaces only after the upgrade; remove it "+
+		"while kubernetes.version is v1.32.4, run up, and then declare v1.33.1")
+	_, err = NewPlan(declared("v1.14.1", "v1.32.4"), with("v1.13.9", "v1.32.4"))
+	require.ErrorContains(t, err, "talos.version: cluster.apiServer.extraArgs.tls-min-version: Talos 1.14 sets tls-min-version itself")
+	require.ErrorContains(t, err, "remove it while talos.version is v1.13.9, run up, and then declare v1.14.1")
+
+	for _, fits := range []struct {
+		declared Releases
+		running  []Running
+	}{
+		{declared("v1.13.9", "v1.32.4"), with("v1.13.8", "v1.32.3")}, // these run with it
+		{declared("v1.13.9", "v1.33.1"), runs("v1.13.9", "v1.32.4")},
+	} {
+		_, err = NewPlan(fits.declared, fits.running)
+		require.NoError(t, err)
+	}
+	changed := with("v1.13.9", "v1.32.4")[1:]
+	for _, node := range changed { // the others follow once this one runs
+		node.Images[APIServer] = "x/kube-apiserver:v1.33.1"
+	}
+	_, err = NewPlan(declared("v1.13.9", "v1.33.1"), changed)
+	require.NoError(t, err)
 }
 
 func TestPlan_ReportsAllReasonsTogether(t *testing.T) {
