@@ -175,6 +175,9 @@ func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := map[string]turn.KubeNode{}
+	if !slices.ContainsFunc(f.nodes, func(node *fakeNode) bool { return node.runs[versions.APIServer] != "" }) {
+		return nil, errors.New("no API server runs")
+	}
 	for _, node := range f.nodes {
 		if node.exists {
 			all[node.Name] = node.kube

@@ -43,6 +43,9 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 		if err := j.awaitChanged(ctx, component, plan, images); err != nil {
 			return err
 		}
+		if plan.Back {
+			j.sickFirst(ctx, plan.Kubernetes[component])
+		}
 		for _, node := range plan.Kubernetes[component] {
 			if err := j.upgradeStaticPod(ctx, node, component, images[node.Name][component]); err != nil {
 				return fmt.Errorf("%s on %s: %w", component, node.Name, err)
@@ -60,6 +63,17 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 		j.finished(versions.Kubelet, node)
 		return nil
 	})
+}
+
+// sickFirst puts the control planes first whose API servers are not ready: the others wait for them.
+func (j *job) sickFirst(ctx context.Context, nodes []turn.Node) {
+	ready := map[string]int{}
+	for _, node := range nodes {
+		if _, err := j.Version(ctx, node); err == nil {
+			ready[node.Name] = 1
+		}
+	}
+	slices.SortStableFunc(nodes, func(a, b turn.Node) int { return ready[a.Name] - ready[b.Name] })
 }
 
 func (j *job) finished(component versions.Component, node turn.Node) {
@@ -119,10 +133,19 @@ func (j *job) awaitChanged(
 			return j.problem(ctx, node, component, images[node.Name][component]), nil
 		})
 		if err != nil {
-			return fmt.Errorf("%w; no other one is changed. Fix it, and run up again%s", err, j.engine.Quote(ctx, node))
+			return j.broken(ctx, node, component, err)
 		}
 	}
 	return nil
+}
+
+// broken is the error of a component that does not run its new version.
+func (j *job) broken(ctx context.Context, node turn.Node, component versions.Component, err error) error {
+	remedy := "Fix it, and run up again"
+	if component == versions.APIServer {
+		remedy += "; or declare the former kubernetes.version with the setting corrected, run up, and upgrade again"
+	}
+	return fmt.Errorf("%w; no other one is changed. %s%s", err, remedy, j.engine.Quote(ctx, node))
 }
 
 // upgradeStaticPod changes the image of one component of a control plane, once all others are healthy, and waits until it runs.
@@ -153,7 +176,7 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component ve
 		return j.problem(ctx, node, component, image), nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w; no other one is changed. Fix it, and run up again%s", err, j.engine.Quote(ctx, node))
+		return j.broken(ctx, node, component, err)
 	}
 	return nil
 }

@@ -161,14 +161,18 @@ func (j *job) prepare(ctx context.Context, plan versions.Plan, late []turn.Node)
 	if len(late) > 0 {
 		j.Say("have to be rebooted, unless an upgrade does it: %s", turn.Names(late))
 	}
-	if err := j.namesRemovedAPIs(ctx, plan); err != nil {
-		return err
+	if plan.Back { // no API server need answer
+		j.Say("goes back to %s: %s", j.Kubernetes, plan)
+	} else {
+		if err := j.namesRemovedAPIs(ctx, plan); err != nil {
+			return err
+		}
+		// A node that an earlier run has left cordoned counts as out of service, so that no other one would get its turn.
+		if err := j.engine.Release(ctx); err != nil || plan.Empty() {
+			return err
+		}
+		j.Say("has to be upgraded: %s", plan)
 	}
-	// A node that an earlier run has left cordoned counts as out of service, so that no other one would get its turn.
-	if err := j.engine.Release(ctx); err != nil || plan.Empty() {
-		return err
-	}
-	j.Say("has to be upgraded: %s", plan)
 	j.report.Snapshot, err = j.Snapshots.Take(ctx, j.machines, j.Target, j.Started, j.Say)
 	return err
 }

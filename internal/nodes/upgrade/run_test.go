@@ -364,6 +364,40 @@ func TestRun_AfterAComponentThatDidNotStartNoOtherNodeGetsIt(t *testing.T) {
 }
 
 // Talos's new version on the workers shows nothing of the kubelet's.
+func TestRun_GoesBackToTheFormerReleaseIfAnAPIServerDoesNotStart(t *testing.T) {
+	for _, test := range []struct {
+		broken        string
+		controlPlanes int
+		want          []string
+	}{
+		{"cp-1", 1, []string{"kube-apiserver on cp-1"}},
+		{"cp-1", 3, []string{"kube-apiserver on cp-1"}},
+		{"cp-2", 3, []string{"kube-apiserver on cp-2", "kube-apiserver on cp-1"}}, // the others wait for what is broken
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, spec := newFake()
+			f.nodes, spec.Nodes = slices.Delete(f.nodes, test.controlPlanes, 3), slices.Delete(spec.Nodes, test.controlPlanes, 3)
+			f.broken = map[versions.Component]string{versions.APIServer: test.broken}
+			_, err := f.run(t, spec)
+			require.ErrorContains(t, err, test.broken)
+			require.ErrorContains(t, err, "declare the former kubernetes.version with the setting corrected, run up, and upgrade again")
+
+			f.broken, f.log, spec.Kubernetes = nil, nil, "v1.34.2"
+			start := time.Now()
+			_, err = f.run(t, spec)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, only(f.log, "kube"))
+			assert.Less(t, time.Since(start), 5*time.Minute)
+			for _, node := range f.nodes {
+				for component, image := range node.runs {
+					assert.Equal(t, repositories[component]+":v1.34.2", image, node.Name)
+				}
+			}
+			assert.Empty(t, f.skew)
+		})
+	}
+}
+
 func TestRun_AKubeletThatDoesNotStartIsOnOneWorkerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, spec := newFake()

@@ -46,6 +46,7 @@ type Plan struct {
 	Talos      []turn.Node               // nodes to upgrade, control planes first
 	Kubernetes map[Component][]turn.Node // nodes by the component to upgrade, control planes first
 	Minor      bool                      // the minor release of Kubernetes changes
+	Back       bool                      // Kubernetes returns to the former release: an upgrade has ended at an API server
 }
 
 // Empty reports whether there is nothing to do.
@@ -83,6 +84,9 @@ func NewPlan(declared Releases, running []Running) (Plan, error) {
 		problems = append(problems, upgradeProblem("talos.version", "Talos", declared.Talos, []string{version}, on))
 	}
 	versions, err := plan.kubernetes(declared, running)
+	if plan.Back = undoes(declared.Kubernetes, running); plan.Back {
+		versions = nil
+	}
 	problems = append(problems, err, upgradeProblem("kubernetes.version", "Kubernetes", declared.Kubernetes, versions, ""))
 	if len(plan.Talos) > 0 && len(versions) > 0 {
 		problems = append(problems, supports("talos.version", declared.Talos, versions[0]))
@@ -90,7 +94,9 @@ func NewPlan(declared Releases, running []Running) (Plan, error) {
 	if len(plan.Kubernetes) > 0 {
 		problems = append(problems, supports("kubernetes.version", declared.Talos, declared.Kubernetes))
 	}
-	problems = append(problems, unfit(declared, running)...)
+	if !plan.Back { // what goes back has run with its arguments before
+		problems = append(problems, unfit(declared, running)...)
+	}
 	if err := errors.Join(problems...); err != nil {
 		return Plan{}, err
 	}
@@ -163,6 +169,25 @@ func supports(path, talos, kubernetes string) error {
 			path, talos, kubernetes, fit)
 	}
 	return nil
+}
+
+// undoes reports whether all components run a version but some API servers, which have a newer one. An upgrade begins with them, and this
+// one has come no further: so far, older API servers have read all that newer ones may have written.
+func undoes(kubernetes string, running []Running) bool {
+	newer := false
+	for _, node := range running {
+		for component, image := range node.Images {
+			version, err := ImageVersion(image)
+			switch {
+			case version == kubernetes:
+			case err == nil && component == APIServer && semver.Compare(version, kubernetes) > 0:
+				newer = true
+			default:
+				return false
+			}
+		}
+	}
+	return newer
 }
 
 // unfit returns why components would not start in another minor release: the configurations of their nodes have arguments that it does not

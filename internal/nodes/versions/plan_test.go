@@ -132,6 +132,28 @@ cluster: {apiServer: {extraArgs: {feature-gates: AppArmor=true, tls-min-version:
 	require.NoError(t, err)
 }
 
+func TestPlan_GoesBackWhileOnlyAPIServersHaveTheNewRelease(t *testing.T) {
+	begun := func(components ...Component) []Running {
+		running := runs("v1.12.7", "v1.34.2")
+		for _, component := range components {
+			running[1].Images[component] = "x/" + string(component) + ":v1.35.8"
+		}
+		return running
+	}
+	plan, err := NewPlan(declared("v1.12.7", "v1.34.2"), begun(APIServer))
+	require.NoError(t, err)
+	assert.True(t, plan.Back)
+	assert.Equal(t, "kube-apiserver on cp-1", plan.String())
+
+	_, err = NewPlan(declared("v1.12.7", "v1.34.2"), begun(APIServer, ControllerManager))
+	require.ErrorContains(t, err, "downgrades are not made")
+	_, err = NewPlan(declared("v1.12.7", "v1.34.1"), begun(APIServer))
+	require.ErrorContains(t, err, "downgrades are not made")
+	plan, err = NewPlan(declared("v1.12.7", "v1.35.8"), begun(APIServer))
+	require.NoError(t, err)
+	assert.False(t, plan.Back)
+}
+
 func TestPlan_ReportsAllReasonsTogether(t *testing.T) {
 	_, err := NewPlan(declared("v1.12.6", "v1.35.7"), runs("v1.12.7", "v1.35.8"))
 	require.ErrorContains(t, err, "talos.version: ")
