@@ -135,7 +135,7 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 			d.decode(at, given.value, into.FieldByIndex(field.Index))
 			d.refuseZero(at, field.Tag, into.FieldByIndex(field.Index))
 		} else if isRequired(field) {
-			d.missing(at, meant[keyOf(field)])
+			d.missing(at, field.Tag.Get("example"), meant[keyOf(field)])
 		} else if meant[keyOf(field)] {
 			d.Discard(at) // its default is not what was meant
 		}
@@ -390,13 +390,17 @@ func isSecret(path string) bool {
 	return len(steps) > 0 && slices.Contains(secretKeys, steps[0])
 }
 
-// missing reports a missing required key, unless a misspelling of it is reported.
-func (d *decoder) missing(path string, misspelt bool) {
+// missing reports a missing required key, unless a misspelling of it is reported. A section has no example.
+func (d *decoder) missing(path, example string, misspelt bool) {
 	if misspelt {
 		d.Discard(path)
 		return
 	}
-	d.Unreadable(path, "add it, see docs/configuration.md for its form", "is missing")
+	remedy := "add it, see docs/configuration.md for its form"
+	if example != "" {
+		remedy = "add it, such as " + example
+	}
+	d.Unreadable(path, remedy, "is missing")
 }
 
 // keysOf returns the names of a section's keys in the file.

@@ -51,6 +51,16 @@ func TestDecode_ConvertsNothing(t *testing.T) {
 	assert.EqualError(t, decodeInto(t, &labels, `{"a":1}`), `at["a"]: 1 is a number and must be text; put it in quotes`)
 }
 
+// A section has no example.
+func TestDecode_ShowsTheExampleOfAKeyThatIsMissing(t *testing.T) {
+	var share cluster.LoadBalancers
+	assert.EqualError(t, decodeInto(t, &share, `{"start":"10.0.0.1"}`), "at.stop: is missing; add it, such as 10.25.11.150")
+	var sharding cluster.FluxSharding
+	assert.EqualError(t, decodeInto(t, &sharding, `{}`), "at.shards: is missing; add it, such as [shard1, shard2]")
+	var check cluster.Check
+	assert.ErrorContains(t, decodeInto(t, &check, `{}`), "at.objects: is missing; add it, see docs/configuration.md for its form\n")
+}
+
 func TestDecode_KeepsAPatchAsItWasWritten(t *testing.T) {
 	var patch cluster.Patch
 	require.NoError(t, decodeInto(t, &patch, `{"z": 1.50, "a": [null, {"$patch": "delete"}], "n": 12345678901234567890}`))

@@ -140,7 +140,7 @@ func declare(source Source, layer map[string]*object) (*cluster.Cluster, *decode
 		case given:
 			d.loadSection(name, value, layer[name], into)
 		case isRequired(field):
-			d.missing(name, meant[name])
+			d.missing(name, "", meant[name])
 		}
 	}
 	d.loadSecretPatches(&c.Secrets)

@@ -84,7 +84,7 @@ var (
 	written  = regexp.MustCompile(`^write ([^\s,]+(?:, [^\s,]+)*(?: or [^\s,]+)?)(?:, without quotes)?$`)
 	numbered = regexp.MustCompile(`^write a (?:whole |length |number )?(?:number|length)? ?from (\S+?) to ([^\s,]+)`)
 	limited  = regexp.MustCompile(`^write at (?:least|most) (\d\S*?)(?:,.*)?$`)
-	likened  = regexp.MustCompile(`(?:such as|like) ("[^"]+"|[^\s,]+?)(?:,| or |:? |$)`)
+	likened  = regexp.MustCompile(`(?:such as|like) ("[^"]+"|\[[^]]+]|[^\s,]+?)(?:,| or |:? |$)`)
 	within   = regexp.MustCompile(`^pick an address in (\S+)$`)
 	setting  = regexp.MustCompile(`(?:set|declare|write) ([a-zA-Z]+(?:\.[a-zA-Z]+)+): (\S+?)(?:,|$)`)
 	removed  = regexp.MustCompile(`^(?:remove (?:it|one|the key)|keep one)\b|, or remove (?:it|the key)\b`)

@@ -174,7 +174,7 @@ func TestLoad_ReportsAFaultOnceThatAliasesRepeat(t *testing.T) {
 	text = strings.Replace(text, size, "<<: *size\n", 1)
 	_, err := loadText(nil, "Pulumi.home.yaml", []byte(text))
 	assert.EqualError(t, err, "nodePools[0].memory: 4 has no unit; write a whole number and a unit, such as 512MiB, 8GiB or 1TiB\n"+
-		"nodePools[0].disk: is missing; add it, see docs/configuration.md for its form\n"+
-		"nodePools[1].disk: is missing; add it, see docs/configuration.md for its form\n"+
+		"nodePools[0].disk: is missing; add it, such as 40GiB\n"+
+		"nodePools[1].disk: is missing; add it, such as 40GiB\n"+
 		"nodePools[0].cores: 0 is out of range; write a number from 1 to 1024")
 }
