@@ -32,8 +32,13 @@ func TestGitignore_HasEveryFileThatADocumentTellsOneToWrite(t *testing.T) {
 	require.Subset(t, slices.Collect(maps.Keys(written)), []string{
 		"infra.kubeconfig", "mesh-ca.pem", "sealing.key", "age-key", "token", "secrets.yaml", "infra-state.json", "states/infra.json",
 	})
+	ofUsers := filepath.Join(t.TempDir(), "home") // a repository of slipway new
+	require.NoError(t, os.CopyFS(ofUsers, os.DirFS(filepath.Join(repository, "templates", "cluster"))))
+	require.NoError(t, exec.CommandContext(t.Context(), "git", "init", "--quiet", ofUsers).Run())
 	for name, document := range written {
-		command := exec.CommandContext(t.Context(), "git", "-C", repository, "check-ignore", "--quiet", "--no-index", name)
-		assert.NoError(t, command.Run(), "%s, which %s writes", name, document)
+		for _, folder := range []string{repository, ofUsers} {
+			command := exec.CommandContext(t.Context(), "git", "-C", folder, "check-ignore", "--quiet", "--no-index", name)
+			assert.NoError(t, command.Run(), "%s, which %s writes, in %s", name, document, filepath.Base(folder))
+		}
 	}
 }
