@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/readiness"
-	"github.com/slipway-platform/slipway/internal/health/own"
 )
 
 // machinesGate covers the machines that are created before Cilium. It lists the declared checks and waits for none: Cilium comes after it.
@@ -61,7 +60,7 @@ func (c *chain) checksGate() *readiness.ChecksGateArgs {
 		lifetime = c.after(c.gate, c.handover)
 	}
 	return &readiness.ChecksGateArgs{
-		Steps: c.steps(), Lifetime: lifetime, Declared: own.Spec{Checks: c.Checks}, Machines: c.talos.Machines(),
+		Steps: c.steps(), Lifetime: lifetime, Declared: readiness.DeclaredChecks(c.Cluster), Machines: c.talos.Machines(),
 		Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(nil),
 	}
 }

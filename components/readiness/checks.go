@@ -3,6 +3,7 @@ package readiness
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/own"
 )
 
@@ -16,3 +17,6 @@ type ChecksGateArgs = LaterGateArgs[own.Spec]
 func NewChecksGate(ctx *pulumi.Context, name string, args *ChecksGateArgs, opts ...pulumi.ResourceOption) (*LaterGate, error) {
 	return newLaterGate(ctx, typeChecksGate, "checks", name, args, opts...)
 }
+
+// DeclaredChecks returns what a gate of the declared checks expects of a declared cluster.
+func DeclaredChecks(c *cluster.Cluster) own.Spec { return own.Spec{Checks: c.Checks} }

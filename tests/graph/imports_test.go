@@ -1,7 +1,10 @@
 package graph
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +67,26 @@ func component(path string) string {
 		return "machines/" + parts[1]
 	}
 	return parts[0]
+}
+
+// Another program can take the components, and nothing of internal.
+func TestComponents_EachConstructorHasAnExampleWithoutInternalPackages(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(checkout, "components", "*", "*.go"))
+	require.NoError(t, err)
+	constructor := regexp.MustCompile(`(?m)^func (New\w+)\(\s*ctx \*pulumi\.Context, name string, args `)
+	looked := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range constructor.FindAllStringSubmatch(string(text), -1) {
+			looked++
+			example, err := os.ReadFile(filepath.Join(filepath.Dir(file), "example_test.go"))
+			require.NoError(t, err)
+			assert.Contains(t, string(example), "func Example"+found[1]+"() {", file)
+			assert.NotContains(t, string(example), module+"internal/", file)
+		}
+	}
+	assert.Greater(t, looked, 8)
 }
 
 // Package stacks passes outputs from one component to the next.
