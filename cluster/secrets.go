@@ -32,7 +32,7 @@ type Secrets struct {
 	// Private keys of age: the file that `age-keygen` wrote. With it, Flux decrypts what SOPS has encrypted in the cluster's folder.
 	SOPSAgeKey Secret `json:"sopsAgeKey" example:"AGE-SECRET-KEY-1…"`
 	ProviderSecrets
-	// Certificate and private key of the mesh's CA, in PEM, one after the other: what `make mesh-ca` prints. All clusters of a mesh have
+	// Certificate and private key of the mesh's CA, in PEM, one after the other: what `slipway mesh-ca` prints. All clusters of a mesh have
 	// the same. Required with `mesh.peers`.
 	MeshCA Secret `json:"meshCA" example:"-----BEGIN CERTIFICATE-----…-----BEGIN PRIVATE KEY-----…"`
 	// Token for the Proxmox VE API, `USER@REALM!TOKENID=UUID`. Without it, the environment variable `PROXMOX_VE_API_TOKEN` is read.

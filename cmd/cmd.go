@@ -23,7 +23,7 @@ const program = "slipway"
 func Command() *cobra.Command {
 	return command.Group(
 		&cobra.Command{Use: program, Long: `Without a subcommand it is the Pulumi program, which "pulumi up" starts.`},
-		check.Command("check"), check.HandOver("handover-file"),
+		check.Command("check"), check.HandOver("handover-file"), check.MeshCA("mesh-ca"),
 		newcluster.Command(command.Version()), newcluster.Manifests(command.Version()), probe.Command("probe"), versionCommand(),
 	)
 }

@@ -58,7 +58,7 @@ func TestSlipway_NamesItsSubcommands(t *testing.T) {
 	install(t, folder)
 	help, _, err := slipway(t, folder, "./slipway help")
 	require.NoError(t, err)
-	for _, one := range []string{"check", "completion", "handover-file", "manifests", "new", "probe", "version"} {
+	for _, one := range []string{"check", "completion", "handover-file", "manifests", "mesh-ca", "new", "probe", "version"} {
 		assert.Contains(t, help, "  "+one+" ")
 	}
 	for _, wrong := range []string{"./slipway", "./slipway chek", "./slipway probe gait"} {

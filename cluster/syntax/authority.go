@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const remedyAuthority = "set what `make mesh-ca` prints, the same in every stack of the mesh"
+const remedyAuthority = "set what `slipway mesh-ca` prints, the same in every stack of the mesh"
 
 // MeshAuthority reads the certificate of a CA and its private key, in any order.
 func MeshAuthority(text string) (KeyPair, *Fault) {

@@ -408,7 +408,7 @@ func TestHandOver_WritesTheFileOfAComponentThatFluxOwnsAlready(t *testing.T) {
 	code, _, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, invalid, code)
 	assert.Contains(t, problems, "certManager.owner: flux needs kubernetes/clusters/home/platform/cert-manager.yaml in the repository, "+
-		"which does not exist; write it with: make handover-file STACK=home COMPONENT=cert-manager\n")
+		"which does not exist; write it with: slipway handover-file home cert-manager\n")
 	assert.NotContains(t, problems, "certManager.values", "the file takes them over")
 
 	code, _, problems = handedOver(t, filepath.Dir(file), "home", "cert-manager")

@@ -47,7 +47,7 @@ func readOwned(source Source, c *cluster.Cluster, findings *cluster.Findings) ow
 			section, _, _ := strings.Cut(release.Key, ".")
 			all.layer[section] = layerOf(release, *git).over(all.layer[section])
 		case findings.Len() == before && !source.OwnedLater:
-			findings.Found(release.Key+".owner", fmt.Sprintf("write it with: make handover-file STACK=%s COMPONENT=%s", source.Stack, release.Name),
+			findings.Found(release.Key+".owner", fmt.Sprintf("write it with: slipway handover-file %s %s", source.Stack, release.Name),
 				"%s needs %s in the repository, which does not exist", release.Owner, file)
 		}
 	}

@@ -66,7 +66,7 @@ func TestOwned_ReportsEachFaultOnceWithItsPlace(t *testing.T) {
 		says string
 	}{
 		"no file": {owned, without(t, "cilium"), "cilium.owner: flux needs " + file + "cilium.yaml in the repository, which does not exist; " +
-			"write it with: make handover-file STACK=home COMPONENT=cilium"},
+			"write it with: slipway handover-file home cilium"},
 		"declared twice": {strings.Replace(owned, "slipway:cilium: {owner: flux}", "slipway:cilium: {owner: flux, version: 1.20.2}", 1),
 			fixtures.Tree(), "cilium.version: is spec.chart.spec.version in " + file + "cilium.yaml, too, which Flux reads; remove it here"},
 		"values of Slipway": {owned, changed(t, "cert-manager", "replicaCount: 2", "crds: {enabled: true}"),

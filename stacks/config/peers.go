@@ -44,7 +44,7 @@ func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
 			}
 			findings.Found(other.Path, remedy, "%s has no stack file beside this one", other.Stack)
 		case err != nil:
-			findings.Found(other.Path, "see all of them with: make config-check STACK="+other.Stack,
+			findings.Found(other.Path, "see all of them with: slipway check "+other.Stack,
 				"%s has a stack file with problems: %v", other.Stack, first(err))
 		}
 	}

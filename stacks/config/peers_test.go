@@ -41,9 +41,11 @@ func TestLoad_RefusesPeersWithProblems(t *testing.T) {
 		_, err := loadFile(path)
 		assert.ErrorContains(t, err, want)
 	}
+	_, err := loadFile(project(t, "id: 2\n", "id: 300\n"))
+	assert.ErrorContains(t, err, "; see all of them with: slipway check other")
 	path := project(t)
 	require.NoError(t, os.Remove(filepath.Join(filepath.Dir(path), "Pulumi.other.yaml")))
-	_, err := loadFile(path)
+	_, err = loadFile(path)
 	assert.ErrorContains(t, err, "mesh.peers[0]: other has no stack file beside this one; write Pulumi.other.yaml, or name another stack")
 }
 
