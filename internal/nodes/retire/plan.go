@@ -64,10 +64,7 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 			plan.Replaced = append(plan.Replaced, node.Name)
 		}
 		for _, other := range spec.Nodes {
-			if other.Address == node.Address && other.Name != node.Name {
-				problems = append(problems, fmt.Errorf("nodePools: %s has the address %s of %s, which is not declared any more; "+
-					"remove that one first, and declare the new one in the next run", other.Name, other.Address, node.Name))
-			}
+			problems = append(problems, former.Nodes[node.Name].takenProblem(node.Name, other))
 		}
 	}
 	if len(turn.ControlPlanes(plan.Stay)) == 0 {
@@ -140,6 +137,23 @@ func (m Machine) disksProblem(declared turn.Node) error {
 			"not boot from them any more; "+keep, declared.Name, m.DiskEncryption, declared.DiskEncryption, m.DiskEncryption)
 	}
 	return nil
+}
+
+// takenProblem returns why another node cannot have the address or the VM of a machine that leaves: its VM is deleted only at the end of the
+// run, or has gone with a lost cluster.
+func (m Machine) takenProblem(name string, other turn.Node) error {
+	taken := "address " + m.Address.String()
+	switch {
+	case other.Name == name:
+		return nil
+	case other.Address == m.Address:
+	case m.VM != 0 && m.VM == other.VM && !m.Lost:
+		taken = "VM id " + strconv.Itoa(m.VM)
+	default:
+		return nil
+	}
+	return fmt.Errorf("nodePools: %s has the %s of %s, which is not declared any more; remove that one first, and declare the new one in the "+
+		"next run", other.Name, taken, name)
 }
 
 // workersProblem returns why so many workers are not replaced in one run: all of them are removed before the first new one joins.

@@ -151,6 +151,10 @@ func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.
 	plan, err = NewPlan(former, of(before), false)
 	require.NoError(t, err)
 	require.NoError(t, plan.Moved, "its machine has gone with the lost cluster")
+	gone := Machine{Node: turn.Node{Role: cluster.Worker, Address: talosapitest.AddressOf("worker-9"), VM: before[2].VM}, Lost: true}
+	former.Nodes["worker-9"] = gone
+	_, err = NewPlan(former, of(before), false)
+	require.NoError(t, err, "its VM has gone with the lost cluster")
 }
 
 // The records of earlier releases have no generation.
@@ -184,6 +188,9 @@ func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
 		"nodePools: worker-9 has the address 10.19.2.159 of worker-1, which is not declared any more; remove that one first, and " +
 			"declare the new one in the next run": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), turn.Node{
 			Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-1"), Generation: 1})},
+		"nodePools: worker-9 has the VM id 121 of worker-1, which is not declared any more; remove that one first, and declare the new one in " +
+			"the next run": {append(nodes("cp-1"), turn.Node{Name: "worker-1", Role: cluster.Worker, VM: 121}), append(nodes("cp-1"), turn.Node{
+			Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-9"), VM: 121})},
 		"nodePools: cp-2 was a controlplane and is declared as a worker now; Talos does not change the role of a machine: remove the node, " +
 			"and then add one with another name": {nodes("cp-1", "cp-2"), append(nodes("cp-1"), turn.Node{
 			Name: "cp-2", Role: cluster.Worker, Address: talosapitest.AddressOf("cp-2"), Generation: 1})},
