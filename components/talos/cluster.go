@@ -28,6 +28,7 @@ type TalosCluster struct {
 	nodes     []node
 	later     []node            // workers that join after the gate and are made already, because they are replaced
 	others    []pulumi.Resource // to wait for, besides the nodes' configurations
+	removal   *removal          // of nodes that are not declared any more
 	joins     *joins            // how workers join; nil once they have
 	complete  bool              // all nodes are there, and their turns are remembered
 }
@@ -81,7 +82,7 @@ func (c *TalosCluster) Machines() []pulumi.Resource { return appliesOf(c.nodes) 
 func (c *TalosCluster) VMs() pulumi.StringMap {
 	vms := pulumi.StringMap{}
 	for _, node := range c.nodes {
-		vms[node.Node.Name] = node.Incarnation
+		vms[node.Node.Name] = c.removal.vms[node.Node.Name]
 	}
 	return vms
 }
@@ -122,6 +123,7 @@ func (c *TalosCluster) build(ctx *pulumi.Context, r *registrar) error {
 	if err != nil {
 		return err
 	}
+	c.removal = removal
 	turns := r.newTurns(ctx, secrets.client())
 	maker, err := images.Maker(ctx, turns, []pulumi.Resource{removal.run})
 	if err != nil {

@@ -34,6 +34,7 @@ func (m machinery) make(ctx *pulumi.Context, declared []cluster.Machine, after [
 		if err != nil {
 			return nil, err
 		}
+		m.removal.tell(ctx, one)
 		made = append(made, one)
 	}
 	return made, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
@@ -28,7 +29,7 @@ import (
 //
 // A preview shows the change of the declared nodes, and the order in which nodes leave; it refuses what the declaration alone forbids.
 func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput, after []pulumi.Resource) (*removal, error) {
-	declared, removal := retireSpec(r.Cluster), &removal{}
+	declared, removal := retireSpec(r.Cluster), &removal{vms: pulumi.StringMap{}}
 	spec := talosconfig.ApplyT(func(talosconfig string) (string, error) {
 		spec := declared
 		spec.Talosconfig = talosconfig
@@ -43,7 +44,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 			err = ctx.Log.Warn(fmt.Sprintf("up refuses this if the cluster runs: %v", plan.Moved), nil)
 		}
 		if err == nil {
-			removal.replaces(plan.Replaced)
+			removal.follows(plan)
 		}
 		return err
 	}, &pulumi.ResourceHookOptions{OnDryRun: true})
@@ -101,15 +102,31 @@ func formerRecord(change *pulumi.ResourceHookArgs, dryRun bool) resource.Propert
 // removal is the step that removes nodes, and knows which of them this run replaces.
 type removal struct {
 	run pulumi.Resource
+	vms pulumi.StringMap // texts that tell the machines from earlier ones, by the names of their nodes
 
 	mu       sync.Mutex
 	replaced []string // names of nodes
+	added    []string // names of nodes that the last run did not know
 }
 
-func (r *removal) replaces(names []string) {
+func (r *removal) follows(plan retire.Plan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.replaced = append(r.replaced, names...)
+	r.replaced, r.added = append(r.replaced, plan.Replaced...), append(r.added, plan.New...)
+}
+
+// tell keeps the text that tells a machine from an earlier one. It is another one if a node is declared again that an earlier run has
+// removed without coming to the deletion of its machine, which is off: nothing else of the machine has changed, and no gate would miss it.
+func (r *removal) tell(ctx *pulumi.Context, of machines.Machine) {
+	r.vms[of.Node.Name] = of.Incarnation.ApplyT(func(text string) (string, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !slices.Contains(r.added, of.Node.Name) || of.New() {
+			return text, nil
+		}
+		return text + " again", ctx.Log.Warn(fmt.Sprintf("%s is new, and its machine is not: if an earlier run has removed the node, raise its "+
+			"generation, or switch the machine of a worker on; the gates wait for it", of.Node.Name), nil)
+	}).(pulumi.StringOutput)
 }
 
 // protects reports whether a node's machine is protected: a control plane's is, unless this run replaces it. Pulumi replaces a

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestTalosCluster_RemovesNodesBeforeItChangesMachinesAndConfigurations(t *testing.T) {
@@ -115,6 +116,38 @@ func TestRetirement_OfAPreviewComparesWithTheDeclarationOfTheLastRunIfItsOutputI
 	assert.Empty(t, plan.Replaced, "an up always has the output")
 }
 
+// A run that removes a node and fails later does not delete its machine, which is off. If the node is declared again, nothing of the machine
+// changes.
+func TestTalosCluster_ANodeThatIsNewWithAFormerMachineOpensNoGateUnseen(t *testing.T) {
+	all := retireSpec(arguments(t).Cluster).Nodes
+	for name, test := range map[string]struct {
+		former []turn.Node
+		made   bool // by this run
+		want   string
+	}{
+		"it was removed":             {former: all[:4], want: " again"},
+		"its machine is made now":    {former: all[:4], made: true},
+		"the last run knew the node": {former: all},
+	} {
+		api, _ := emptyProxmox(t)
+		r := answers(&mocks.Recorder{RunHooks: true, DryRun: !test.made, Former: map[string]resource.PropertyMap{
+			"infra-retire": {"stdout": resource.NewProperty(retire.NewRecord(test.former).String())},
+		}})
+		told := map[string]string{}
+		require.NoError(t, r.Run(program(arguments(t, api), func(_ *pulumi.Context, c *TalosCluster) error {
+			c.VMs().ToStringMapOutput().ApplyT(func(vms map[string]string) any {
+				told = vms
+				return nil
+			})
+			return nil
+		})), name)
+		require.Len(t, told, len(all), name)
+		for _, node := range all {
+			assert.Equal(t, map[string]string{"infra-worker-2": test.want}[node.Name], told[node.Name], "%s: %s", name, node.Name)
+		}
+	}
+}
+
 func TestTalosCluster_AnotherGenerationReplacesAMachine(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes[1].Generation = 3 })
 	for _, node := range allMachines(t) {
@@ -134,7 +167,7 @@ func TestTalosCluster_AnotherGenerationReplacesAMachine(t *testing.T) {
 
 func TestTalosCluster_AControlPlaneIsNotProtectedInTheRunThatReplacesIt(t *testing.T) {
 	removal := new(removal)
-	removal.replaces([]string{"infra-cp-2"})
+	removal.follows(retire.Plan{Replaced: []string{"infra-cp-2"}})
 	for _, node := range allMachines(t) {
 		assert.Equal(t, node.Role == cluster.ControlPlane && node.Name != "infra-cp-2", removal.protects(nil, node), node.Name)
 	}

@@ -24,6 +24,9 @@ type Plan struct {
 	// Join are the control planes that the last run did not know, beside others that stay: they become members of etcd.
 	Join []turn.Node
 
+	// New are the names of all declared nodes that the last run did not know; nil if it knew none.
+	New []string
+
 	// Moved has what a cluster that runs does not take: another identity, and nodes that stay and are declared with another address, VM or
 	// disk encryption; nil without any. Erased has those of the nodes whose disks are lost with it: all but the addresses.
 	Moved, Erased error
@@ -38,6 +41,9 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	for _, node := range spec.Nodes {
 		before, known := former.Nodes[node.Name]
 		if !known {
+			if len(former.Nodes) > 0 {
+				plan.New = append(plan.New, node.Name)
+			}
 			if node.Role == cluster.ControlPlane {
 				plan.Join = append(plan.Join, node)
 			}
