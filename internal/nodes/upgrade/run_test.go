@@ -363,7 +363,6 @@ func TestRun_AfterAComponentThatDidNotStartNoOtherNodeGetsIt(t *testing.T) {
 	}
 }
 
-// Talos's new version on the workers shows nothing of the kubelet's.
 func TestRun_GoesBackToTheFormerReleaseIfAnAPIServerDoesNotStart(t *testing.T) {
 	for _, test := range []struct {
 		broken        string
@@ -398,6 +397,7 @@ func TestRun_GoesBackToTheFormerReleaseIfAnAPIServerDoesNotStart(t *testing.T) {
 	}
 }
 
+// Talos's new version on the workers shows nothing of the kubelet's.
 func TestRun_AKubeletThatDoesNotStartIsOnOneWorkerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, spec := newFake()
