@@ -29,7 +29,7 @@ func (seen *Cluster) waiting(object Object, result health.Result) health.Result 
 			waits.Command = dependency.resume()
 			return waits
 		default:
-			if circle := seen.circle(object.title()); circle != nil {
+			if circle := Circle(object.title(), seen.needs); circle != nil {
 				return object.fail("waits for itself: " + strings.Join(circle, " → "))
 			}
 			return health.Block(object.title(), title+" is not Ready")
@@ -38,24 +38,32 @@ func (seen *Cluster) waiting(object Object, result health.Result) health.Result 
 	return result
 }
 
-// circle returns the titles of a circle of dependencies that begins and ends with an object; nil without one.
-func (seen *Cluster) circle(title string) []string {
-	var walk func(way []string) []string
-	walk = func(way []string) []string {
-		object, _ := seen.object(way[len(way)-1])
-		for _, next := range object.DependsOn {
-			if next == title {
-				return append(slices.Clone(way), title)
+// needs returns the titles of what the Kustomization or HelmRelease of a title waits for.
+func (seen *Cluster) needs(title string) []string {
+	object, _ := seen.object(title)
+	return object.DependsOn
+}
+
+// Circle returns the way from something over what each needs back to itself; nil if there is none.
+func Circle(from string, needs func(string) []string) []string {
+	met := map[string]bool{}
+	var way func(at string) []string
+	way = func(at string) []string {
+		for _, next := range needs(at) {
+			if next == from {
+				return []string{at, next}
 			}
-			if !slices.Contains(way, next) {
-				if found := walk(append(slices.Clone(way), next)); found != nil {
-					return found
-				}
+			if met[next] {
+				continue
+			}
+			met[next] = true
+			if rest := way(next); rest != nil {
+				return append([]string{at}, rest...)
 			}
 		}
 		return nil
 	}
-	return walk([]string{title})
+	return way(from)
 }
 
 // object returns the Kustomization or HelmRelease of a title.

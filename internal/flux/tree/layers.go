@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
+	"github.com/slipway-platform/slipway/internal/flux/handover"
 )
 
 const layerGroup = "kustomize.toolkit.fluxcd.io"
@@ -35,10 +36,11 @@ func (r *reader) layers() []declared {
 func (r *reader) checkLayers() cluster.Problems {
 	var findings cluster.Findings
 	layers := r.layers()
-	var names []string
+	needs := map[string][]string{}
 	for _, layer := range layers {
-		names = append(names, layer.Metadata.Name)
+		needs[layer.Metadata.Name] = layer.needs()
 	}
+	names := slices.Sorted(maps.Keys(needs))
 	for _, layer := range layers {
 		found := func(remedy, problem string, values ...any) {
 			findings.Found("gitops.path", remedy, "%s: Kustomization %s: %s", layer.file, layer.Metadata.Name, fmt.Sprintf(problem, values...))
@@ -54,7 +56,7 @@ func (r *reader) checkLayers() cluster.Problems {
 				found("apply it, too, or remove it from dependsOn", "waits for %s, which no manifest declares", needed)
 			}
 		}
-		if circle := circleFrom(layer.Metadata.Name, layers); circle != nil {
+		if circle := handover.Circle(layer.Metadata.Name, func(name string) []string { return needs[name] }); circle != nil {
 			found("remove one of them from dependsOn", "waits for itself: %s", strings.Join(circle, " → "))
 		}
 	}
@@ -124,32 +126,6 @@ func (d declared) checkSource(found func(remedy, problem string, values ...any))
 	if meant := syntax.Nearest(source.Name, []string{cluster.FluxSync}, 2); meant != "" && source.Name != meant {
 		found("did you mean "+meant+"?", "its source %s is not declared", source.Name)
 	}
-}
-
-// circleFrom returns the way from a layer over dependsOn back to itself; nil if there is none.
-func circleFrom(name string, layers []declared) []string {
-	needs := map[string][]string{}
-	for _, layer := range layers {
-		needs[layer.Metadata.Name] = layer.needs()
-	}
-	seen := map[string]bool{}
-	var way func(at string) []string
-	way = func(at string) []string {
-		for _, next := range needs[at] {
-			if next == name {
-				return []string{at, next}
-			}
-			if seen[next] {
-				continue
-			}
-			seen[next] = true
-			if rest := way(next); rest != nil {
-				return append([]string{at}, rest...)
-			}
-		}
-		return nil
-	}
-	return way(name)
 }
 
 // fieldsOf returns the values of a document, or of a mapping at its top, by key.
