@@ -29,10 +29,8 @@ func checkText(text []byte) error {
 		if number == 1 && bytes.HasPrefix(line, []byte("\uFEFF")) {
 			return fmt.Errorf("line 1: begins with a byte order mark; save the file without")
 		}
-		for _, char := range string(line) {
-			if char != '\t' && !cluster.IsVisible(char) {
-				return fmt.Errorf("line %d: holds the character U+%04X, which is invisible; remove it", number, char)
-			}
+		if char, hidden := invisible(string(line)); hidden {
+			return fmt.Errorf("line %d: holds the character U+%04X, which is invisible; remove it", number, char)
 		}
 	}
 	return nil
