@@ -47,6 +47,11 @@ func (h *Handover) Watch(ctx context.Context) {
 	watch("source.toolkit.fluxcd.io", "v1", "gitrepositories", func(f *handover.Cluster, seen objects) { f.GitSources = seen })
 	watch("kustomize.toolkit.fluxcd.io", "v1", "kustomizations", func(f *handover.Cluster, seen objects) { f.Kustomizations = seen })
 	watch("helm.toolkit.fluxcd.io", "v2", "helmreleases", func(f *handover.Cluster, seen objects) { f.HelmReleases = seen })
+	watch("fluxcd.controlplane.io", "v1", "resourcesets", func(f *handover.Cluster, seen objects) {
+		if f.ResourceSets = seen; seen.Err != nil && seen.Err.Unknown { // flux-operator brings the kind, and need not
+			f.ResourceSets = objects{Synced: true}
+		}
+	})
 	others := make([]objects, 3)
 	for i, resource := range []string{"helmrepositories", "ocirepositories", "buckets"} {
 		watch("source.toolkit.fluxcd.io", "v1", resource, func(f *handover.Cluster, seen objects) {
@@ -98,8 +103,15 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 		seen.URL, seen.Ref = text("spec", "endpoint"), text("spec", "bucketName")
 	}
 	seen.Suspended, _, _ = unstructured.NestedBool(object.Object, "spec", "suspend")
-	if labels := object.GetLabels(); labels["kustomize.toolkit.fluxcd.io/name"] != "" {
+	if seen.Kind == handover.ResourceSet {
+		seen.Suspended = strings.EqualFold(object.GetAnnotations()["fluxcd.controlplane.io/reconcile"], "disabled")
+	}
+	switch labels := object.GetLabels(); {
+	case labels["kustomize.toolkit.fluxcd.io/name"] != "":
 		seen.Owner = labels["kustomize.toolkit.fluxcd.io/namespace"] + "/" + labels["kustomize.toolkit.fluxcd.io/name"]
+	case labels["resourceset.fluxcd.controlplane.io/name"] != "":
+		seen.Owner = handover.ResourceSet + " " + labels["resourceset.fluxcd.controlplane.io/namespace"] + "/" +
+			labels["resourceset.fluxcd.controlplane.io/name"]
 	}
 	seen.Revision = cmp.Or(text("status", "artifact", "revision"), text("status", "lastAppliedRevision"))
 	if name := text("spec", "sourceRef", "name"); name != "" {
@@ -168,6 +180,7 @@ func inventoryTitle(id string) string {
 	watched := map[string]string{
 		"Kustomization": "kustomize.toolkit.fluxcd.io", "HelmRelease": "helm.toolkit.fluxcd.io", "GitRepository": "source.toolkit.fluxcd.io",
 		"HelmRepository": "source.toolkit.fluxcd.io", "OCIRepository": "source.toolkit.fluxcd.io", "Bucket": "source.toolkit.fluxcd.io",
+		handover.ResourceSet: "fluxcd.controlplane.io",
 	}
 	if group, known := watched[parts[3]]; !known || group != parts[2] {
 		return ""

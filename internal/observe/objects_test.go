@@ -166,6 +166,18 @@ status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", obser
 	}
 }
 
+func TestFluxObject_OfAResourceSetAndWhatItApplies(t *testing.T) {
+	set, err := fluxObject(object(t, `{apiVersion: fluxcd.controlplane.io/v1, kind: ResourceSet,
+  metadata: {name: shops, namespace: flux-system, annotations: {fluxcd.controlplane.io/reconcile: Disabled}}}`))
+	require.NoError(t, err)
+	assert.True(t, set.Suspended)
+	release, err := fluxObject(object(t, `{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: shop, namespace: shop,
+  labels: {resourceset.fluxcd.controlplane.io/name: shops, resourceset.fluxcd.controlplane.io/namespace: flux-system}}}`))
+	require.NoError(t, err)
+	assert.Equal(t, "ResourceSet flux-system/shops", release.Owner)
+	assert.Equal(t, "ResourceSet flux-system/shops", inventoryTitle("flux-system_shops_fluxcd.controlplane.io_ResourceSet"))
+}
+
 func TestFluxObject_AnOCIHelmRepositoryIsAlwaysReady(t *testing.T) {
 	seen, err := fluxObject(object(t,
 		`{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: a, namespace: b, generation: 1}, spec: {type: oci}}`))

@@ -22,6 +22,7 @@ type Cluster struct {
 	OtherSources   health.Seen[Object] // HelmRepositories, OCIRepositories and Buckets
 	Kustomizations health.Seen[Object]
 	HelmReleases   health.Seen[Object]
+	ResourceSets   health.Seen[Object]        // of flux-operator
 	Workloads      health.Seen[kube.Workload] // of all namespaces
 	Pods           health.Seen[kube.Pod]      // of all namespaces
 
@@ -33,7 +34,7 @@ type Cluster struct {
 // Object is any object of Flux.
 type Object struct {
 	Kind, Namespace, Name string
-	Owner                 string // "namespace/name" of the Kustomization that applied it, "" without
+	Owner                 string // who applied it, as asOwner has it; "" if nobody of Flux has
 	Suspended             bool
 	Current               bool     // the conditions are about the newest spec, and come after the newest request to reconcile
 	Ready                 string   // status of the Ready condition; "" without one
@@ -51,6 +52,17 @@ type Object struct {
 func (o Object) key() string { return o.Namespace + "/" + o.Name }
 
 func (o Object) title() string { return o.Kind + " " + o.key() }
+
+// ResourceSet is the kind of flux-operator's objects that apply others.
+const ResourceSet = "ResourceSet"
+
+// asOwner is a Kustomization as "namespace/name", and a ResourceSet with its kind before.
+func (o Object) asOwner() string {
+	if o.Kind == ResourceSet {
+		return o.title()
+	}
+	return o.key()
+}
 
 // AppliedRevision returns the revision that the root Kustomization has applied, "" before.
 func (seen *Cluster) AppliedRevision(spec *Spec) string {

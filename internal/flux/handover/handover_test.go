@@ -63,7 +63,7 @@ func applied() *Cluster {
 	}
 	return &Cluster{
 		Workloads: sets, Pods: pods,
-		Instances:  synced(object("FluxInstance", "flux-system", "flux", "")),
+		Instances: synced(object("FluxInstance", "flux-system", "flux", "")), ResourceSets: synced(),
 		GitSources: synced(git), OtherSources: synced(object("HelmRepository", "flux-system", "jetstack", "flux-system/infrastructure")),
 		Kustomizations: synced(root, child, object("Kustomization", "tenant", "somebody-elses", "")),
 		HelmReleases:   synced(object("HelmRelease", "cert-manager", "cert-manager", "flux-system/infrastructure")),
@@ -90,14 +90,15 @@ func TestHandover_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 }
 
 func TestHandover_DoesNotHoldBeforeEveryKindWasRead(t *testing.T) {
-	for i := range 6 {
+	for i := range 7 {
 		seen := applied()
-		if i == 5 {
+		if i == 6 {
 			seen.Workloads = health.Seen[kube.Workload]{}
 			assert.False(t, health.Hold(Evaluate(declared(), seen)), "workloads")
 			continue
 		}
-		kinds := []*health.Seen[Object]{&seen.Instances, &seen.GitSources, &seen.OtherSources, &seen.Kustomizations, &seen.HelmReleases}
+		kinds := []*health.Seen[Object]{&seen.Instances, &seen.GitSources, &seen.OtherSources, &seen.Kustomizations, &seen.HelmReleases,
+			&seen.ResourceSets}
 		*kinds[i] = health.Seen[Object]{}
 		assert.False(t, health.Hold(Evaluate(declared(), seen)), "kind %d", i)
 	}
@@ -107,6 +108,33 @@ func TestHandover_AnObjectThatTheRootDidNotApplyIsNotJudged(t *testing.T) {
 	seen := applied()
 	seen.Kustomizations.Items[2].Ready = "False"
 	assert.True(t, health.Hold(Evaluate(declared(), seen)))
+}
+
+// Kustomization and ResourceSet often have one name.
+func TestHandover_WhatAResourceSetAppliesDescendsFromTheRoot(t *testing.T) {
+	apply := func(change func(set, release *Object)) []health.Result {
+		seen := applied()
+		set := Object{
+			Kind: "ResourceSet", Namespace: "flux-system", Name: "infrastructure", Owner: "flux-system/infrastructure", Current: true, Ready: "True",
+		}
+		release := Object{Kind: "HelmRelease", Namespace: "shop", Name: "shop", Owner: set.title(), Current: true, Ready: "True"}
+		change(&set, &release)
+		seen.ResourceSets.Items = append(seen.ResourceSets.Items, set)
+		seen.HelmReleases.Items = append(seen.HelmReleases.Items, release)
+		return Evaluate(declared(), seen)
+	}
+	assert.True(t, health.Hold(apply(func(_, _ *Object) {})))
+	for title, change := range map[string]func(set, release *Object){
+		"ResourceSet flux-system/infrastructure": func(set, _ *Object) {
+			set.Ready, set.Reason, set.DependsOn = "False", dependencyNotReady, []string{"ResourceSet flux-system/crd"}
+		},
+		"HelmRelease shop/shop": func(_, release *Object) { release.Ready = "False" },
+	} {
+		failed := problems(apply(change))
+		require.Len(t, failed, 1, title)
+		assert.Equal(t, title, failed[0].Subject)
+		assert.Contains(t, failed[0].Reason, "Ready is False")
+	}
 }
 
 func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {

@@ -1,11 +1,16 @@
 package handover
 
-import "github.com/slipway-platform/slipway/internal/health"
+import (
+	"slices"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
 
 // The tree is everything that the root has applied, what these objects have applied, and so on.
 var treeReady = check{
-	Name:   "everything Flux applies from the root is Ready",
-	Looks:  "all Kustomizations, HelmReleases and sources that the root applies, directly or through another Kustomization",
+	Name: "everything Flux applies from the root is Ready",
+	Looks: "all Kustomizations, ResourceSets, HelmReleases and sources that the root applies, directly or through another Kustomization or " +
+		"ResourceSet",
 	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories,buckets -A",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		root, found := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
@@ -19,14 +24,16 @@ var treeReady = check{
 		}
 		source := seen.source(spec)
 		var results []health.Result
-		exists := map[string]bool{}
-		for _, collection := range []health.Seen[Object]{seen.Kustomizations, seen.HelmReleases, seen.GitSources, seen.OtherSources} {
+		exists, appliers := map[string]bool{}, slices.Concat(seen.Kustomizations.Items, seen.ResourceSets.Items)
+		for _, collection := range []health.Seen[Object]{
+			seen.Kustomizations, seen.ResourceSets, seen.HelmReleases, seen.GitSources, seen.OtherSources,
+		} {
 			if result, missing := collection.Unread("", "Flux's objects"); missing {
 				return []health.Result{result}
 			}
 			for _, object := range collection.Items {
 				exists[object.title()] = true
-				if object.title() == root.title() || !descends(object, root.key(), seen.Kustomizations.Items) {
+				if object.title() == root.title() || !descends(object, root.key(), appliers) {
 					continue
 				}
 				results = append(results, seen.treeResult(spec, object, source))
@@ -57,23 +64,23 @@ func (seen *Cluster) treeResult(spec *Spec, object, source Object) health.Result
 		return health.Pass(object.title())
 	case result.Verdict == health.Passed && sameSource && !seen.fetched(spec, object.Revision):
 		return object.failRevision(source)
-	case result.Verdict == health.Failed && object.Reason == dependencyNotReady:
+	case result.Verdict == health.Failed && object.Reason == dependencyNotReady && object.Kind != ResourceSet: // which waits for any kind
 		return seen.waiting(object, result)
 	}
 	return seen.explain(object, result)
 }
 
 // descends reports whether the chain of owners of an object ends at the root.
-func descends(object Object, root string, kustomizations []Object) bool {
+func descends(object Object, root string, appliers []Object) bool {
 	owner := object.Owner
-	for range len(kustomizations) + 1 { // owners may form a circle
+	for range len(appliers) + 1 { // owners may form a circle
 		if owner == root {
 			return true
 		}
 		next := ""
-		for _, k := range kustomizations {
-			if k.key() == owner {
-				next = k.Owner
+		for _, one := range appliers {
+			if one.asOwner() == owner {
+				next = one.Owner
 			}
 		}
 		if next == "" {
