@@ -103,7 +103,7 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 		seen.URL, seen.Ref = text("spec", "endpoint"), text("spec", "bucketName")
 	}
 	seen.Suspended, _, _ = unstructured.NestedBool(object.Object, "spec", "suspend")
-	if seen.Kind == handover.ResourceSet {
+	if strings.HasPrefix(object.GetAPIVersion(), "fluxcd.controlplane.io/") {
 		seen.Suspended = strings.EqualFold(object.GetAnnotations()["fluxcd.controlplane.io/reconcile"], "disabled")
 	}
 	switch labels := object.GetLabels(); {

@@ -166,11 +166,15 @@ status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", obser
 	}
 }
 
-func TestFluxObject_OfAResourceSetAndWhatItApplies(t *testing.T) {
+func TestFluxObject_ReadsObjectsOfFluxOperatorAndWhatTheyApply(t *testing.T) {
 	set, err := fluxObject(object(t, `{apiVersion: fluxcd.controlplane.io/v1, kind: ResourceSet,
   metadata: {name: shops, namespace: flux-system, annotations: {fluxcd.controlplane.io/reconcile: Disabled}}}`))
 	require.NoError(t, err)
 	assert.True(t, set.Suspended)
+	instance, err := fluxObject(object(t, `{apiVersion: fluxcd.controlplane.io/v1, kind: FluxInstance,
+  metadata: {name: flux, namespace: flux-system, annotations: {fluxcd.controlplane.io/reconcile: disabled}}}`))
+	require.NoError(t, err)
+	assert.True(t, instance.Suspended)
 	release, err := fluxObject(object(t, `{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: shop, namespace: shop,
   labels: {resourceset.fluxcd.controlplane.io/name: shops, resourceset.fluxcd.controlplane.io/namespace: flux-system}}}`))
 	require.NoError(t, err)

@@ -53,8 +53,11 @@ func (o Object) key() string { return o.Namespace + "/" + o.Name }
 
 func (o Object) title() string { return o.Kind + " " + o.key() }
 
-// ResourceSet is the kind of flux-operator's objects that apply others.
-const ResourceSet = "ResourceSet"
+// Kinds of flux-operator. A ResourceSet applies other objects.
+const (
+	ResourceSet  = "ResourceSet"
+	fluxInstance = "FluxInstance"
+)
 
 // asOwner is a Kustomization as "namespace/name", and a ResourceSet with its kind before.
 func (o Object) asOwner() string {
@@ -162,5 +165,8 @@ func (o Object) failSuspended() health.Result {
 
 // resume returns the command that ends a suspension.
 func (o Object) resume() string {
+	if o.Kind == fluxInstance {
+		return fmt.Sprintf("kubectl -n %s annotate %s %s fluxcd.controlplane.io/reconcile-", o.Namespace, strings.ToLower(o.Kind), o.Name)
+	}
 	return fmt.Sprintf(`kubectl -n %s patch %s %s --type=merge -p '{"spec":{"suspend":false}}'`, o.Namespace, strings.ToLower(o.Kind), o.Name)
 }

@@ -264,6 +264,19 @@ func (seen *Cluster) dependent(on string) {
 	})
 }
 
+// A run that was killed while it removed what Flux had applied leaves the FluxInstance so.
+func TestHandover_ASuspendedFluxInstanceThatHasMoreToDoIsToBeResumed(t *testing.T) {
+	seen := applied()
+	instance := &seen.Instances.Items[0]
+	instance.Suspended = true
+	assert.True(t, health.Hold(Evaluate(declared(), seen)), "it has done all")
+	instance.Current = false
+	failed := problems(Evaluate(declared(), seen))
+	require.Len(t, failed, 1)
+	assert.Equal(t, "is suspended; resume it", failed[0].Reason)
+	assert.Equal(t, "kubectl -n flux-system annotate fluxinstance flux fluxcd.controlplane.io/reconcile-", failed[0].Command)
+}
+
 func TestHandover_ASuspendedChildIsARemark(t *testing.T) {
 	seen := applied()
 	seen.Kustomizations.Items[1].Suspended, seen.Kustomizations.Items[1].Revision = true, "refs/heads/main@sha1:0000"

@@ -7,6 +7,13 @@ var instanceReady = check{
 	Looks:  "its Ready condition, about its newest spec",
 	ByHand: "kubectl -n flux-system describe fluxinstance flux",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		return judgeOne(seen.Instances, "FluxInstance", spec.Namespace, spec.Instance, objectReady)
+		return judgeOne(seen.Instances, fluxInstance, spec.Namespace, spec.Instance, func(instance Object) health.Result {
+			done := instance
+			done.Suspended = false
+			if result := objectReady(done); result.Verdict == health.Passed || !instance.Suspended {
+				return result
+			}
+			return instance.failSuspended()
+		})
 	},
 }
