@@ -40,7 +40,7 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 				return err
 			}
 		}
-		if err := j.awaitChanged(ctx, component, plan, images); err != nil {
+		if err := j.awaitChanged(ctx, component, plan, images); err != nil || j.report.Left != "" {
 			return err
 		}
 		if plan.Back {
@@ -53,7 +53,7 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 			j.finished(component, node)
 		}
 	}
-	if err := j.awaitChanged(ctx, versions.Kubelet, plan, images); err != nil {
+	if err := j.awaitChanged(ctx, versions.Kubelet, plan, images); err != nil || j.report.Left != "" {
 		return err
 	}
 	return j.engine.InOrder(plan.Kubernetes[versions.Kubelet], func(node turn.Node) error {
@@ -118,32 +118,52 @@ func (j *job) awaitAPIServers(ctx context.Context) error {
 	})
 }
 
-// awaitChanged waits until the control planes that are configured with the new image of a component run it, if others are to follow: an
-// earlier run may have ended because one did not start, and must not be finished with the next.
+// awaitChanged waits until the nodes that are configured with the new image of a component run it, if others are to follow: an earlier run
+// may have ended because one did not start, and must not be finished with the next. If one does not, once all API servers are upgraded,
+// this component and all that follows are left to the machine configurations: these may correct the cause, reach one node after the other,
+// too, and make nothing newer than an API server.
 func (j *job) awaitChanged(
 	ctx context.Context, component versions.Component, plan versions.Plan, images map[string]map[versions.Component]string,
 ) error {
 	pending := plan.Kubernetes[component]
-	for _, node := range j.serving {
-		if len(pending) == 0 || slices.Contains(pending, node) {
+	for _, node := range j.Spec.Nodes {
+		image := images[node.Name][component]
+		if len(pending) == 0 || image == "" || slices.Contains(pending, node) {
 			continue
 		}
 		what := fmt.Sprintf("%s on %s, which is changed already", component, node.Name)
 		err := j.engine.Until(ctx, podTimeout, 0, what, func(ctx context.Context) (string, error) {
-			return j.problem(ctx, node, component, images[node.Name][component]), nil
+			if !node.IsControlPlane() && j.hasStarted(ctx, node) {
+				return "", nil
+			}
+			return j.problem(ctx, node, component, image), nil
 		})
-		if err != nil {
+		switch {
+		case err == nil:
+		case component == versions.APIServer || ctx.Err() != nil:
 			return j.broken(ctx, node, component, err)
+		default:
+			j.Say("%v", j.broken(ctx, node, component, err))
+			j.report.Left = string(component) + " on " + node.Name
+			return nil
 		}
 	}
 	return nil
 }
 
+// hasStarted reports whether the kubelet of a worker has started in its new version, whatever has become of its node, or has not joined.
+func (j *job) hasStarted(ctx context.Context, worker turn.Node) bool {
+	nodes, err := j.engine.Cluster.Nodes(ctx)
+	at, joined := nodes[worker.Name]
+	return err == nil && (!joined || at.Kubelet == j.Kubernetes)
+}
+
 // broken is the error of a component that does not run its new version.
 func (j *job) broken(ctx context.Context, node turn.Node, component versions.Component, err error) error {
-	remedy := "Fix it, and run up again"
+	remedy := "Fix it, or correct its settings, and run up again"
 	if component == versions.APIServer {
-		remedy += "; or declare the former kubernetes.version with the setting corrected, run up, and upgrade again"
+		remedy = "Fix it, and run up again; or declare the former kubernetes.version with the setting corrected, run up, and upgrade " +
+			"again"
 	}
 	return fmt.Errorf("%w; no other one is changed. %s%s", err, remedy, j.engine.Quote(ctx, node))
 }

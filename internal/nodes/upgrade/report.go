@@ -15,8 +15,9 @@ type Report struct {
 	Talos      []string `json:"talos,omitempty"`      // nodes whose Talos was upgraded, in order
 	Kubernetes []string `json:"kubernetes,omitempty"` // what of Kubernetes was upgraded, "COMPONENT on NODE", in order
 	Rebooted   []string `json:"rebooted,omitempty"`   // nodes that had booted before the declared time, in order
+	Left       string   `json:"left,omitempty"`       // what does not run, and is left to the configurations with all that follows
 	Snapshot   string   `json:"snapshot,omitempty"`   // file with the state of etcd before
-	Versions   Versions `json:"versions"`             // that all nodes run
+	Versions   Versions `json:"versions"`             // that all nodes run, or get with their configurations
 }
 
 // Versions are the declared versions.
@@ -30,6 +31,8 @@ func (r Report) Sentence() string {
 	switch {
 	case r.New:
 		return "no control plane has a configuration yet: there is nothing to upgrade"
+	case r.Left != "":
+		return fmt.Sprintf("left %s, which does not run, and the nodes that follow to their machine configurations after %s", r.Left, r.After())
 	case len(r.Talos) == 0 && len(r.Kubernetes) == 0 && len(r.Rebooted) > 0:
 		return fmt.Sprintf("rebooted %d nodes after %s", len(r.Rebooted), r.After())
 	case len(r.Talos) == 0 && len(r.Kubernetes) == 0:
