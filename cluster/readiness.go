@@ -5,8 +5,8 @@ import "time"
 // Readiness declares how long a cluster may take to become healthy.
 type Readiness struct {
 	// Longest wait of a gate for all its checks together, and of a core service for its pods. Nothing that depends on them is
-	// created before they succeed. The wait contains the pulls of all images: the seconds of each node are enough for its share of
-	// a line of 500 Mbit/s.
+	// created before they succeed. Includes the pulls of images, for which the default suits a connection of 500 Mbit/s; raise it for a
+	// slower one.
 	Timeout *Duration `json:"timeout" range:"10s-" follows:"10m, and 6s for each node" example:"15m"`
 }
 
