@@ -35,6 +35,9 @@ func (r Report) Sentence() string {
 		return fmt.Sprintf("left %s, which does not run, and the nodes that follow to their machine configurations after %s", r.Left, r.After())
 	case len(r.Talos) == 0 && len(r.Kubernetes) == 0 && len(r.Rebooted) > 0:
 		return fmt.Sprintf("rebooted %d nodes after %s", len(r.Rebooted), r.After())
+	case len(r.Talos) == 0 && len(r.Kubernetes) == 0 && len(r.Silent) > 0:
+		return fmt.Sprintf("the nodes that answer run Talos %s and Kubernetes %s; no answer from %s",
+			r.Versions.Talos, r.Versions.Kubernetes, strings.Join(r.Silent, ", "))
 	case len(r.Talos) == 0 && len(r.Kubernetes) == 0:
 		return fmt.Sprintf("all nodes run Talos %s and Kubernetes %s", r.Versions.Talos, r.Versions.Kubernetes)
 	}

@@ -202,6 +202,7 @@ func TestRun_ADeadNodeOfACurrentClusterIsNotInTheWay(t *testing.T) {
 		report, err := f.run(t, spec)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"worker-2"}, report.Silent)
+		assert.Equal(t, "the nodes that answer run Talos v1.12.7 and Kubernetes v1.35.8; no answer from worker-2", report.Sentence())
 	})
 }
 
