@@ -26,11 +26,12 @@ type Node struct {
 	Kubelet   string         // version of its kubelet, e.g. v1.35.8
 }
 
-// An undeclared node is a remark and not judged: a node that is about to be added or removed makes the declared nodes no less healthy.
+// An undeclared node is a remark and not judged: a node that is about to be added or removed makes the declared nodes no less healthy. So is a
+// cordoned one: a person may have done that, or a killed run, of which no later run knows once its change is taken back.
 var nodeRegistered = check{
 	Name: "every declared node is registered under its name",
-	Looks: "there is a Node object of that name, and the kubelet reports to it; nodes that are not declared are listed, and the gate opens " +
-		"all the same",
+	Looks: "there is a Node object of that name, and the kubelet reports to it; nodes that are not declared and nodes that are cordoned are " +
+		"listed, and the gate opens all the same",
 	ByHand: "talosctl -n ADDRESS get hostnamestatus,nodename",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		if results := unread(seen, "", "nodes", seen.Nodes); results != nil {
@@ -42,12 +43,15 @@ var nodeRegistered = check{
 		}
 		var results []health.Result
 		for _, want := range spec.Nodes {
-			_, registered := seen.node(want.Name)
+			node, registered := seen.node(want.Name)
 			other := seen.misnamed(want)
 			switch {
 			case other != "":
 				known[other] = true
 				results = append(results, registeredAs(want, other))
+			case node.Cordoned:
+				remark := health.Skip(want.Name, "is cordoned, by a person or by a run of up that was ended, and takes no new pods")
+				results = append(results, remark.WithCommand("kubectl uncordon "+want.Name))
 			case registered:
 				results = append(results, health.Pass(want.Name))
 			default:

@@ -46,6 +46,13 @@ var _ = scenario("undeclared-node", true, func() (*Spec, *Cluster) {
 	return spec, seen
 })
 
+var _ = scenario("cordoned-node", true, func() (*Spec, *Cluster) {
+	spec := declared()
+	seen := healthy(spec)
+	seen.Nodes.Items[4].Cordoned = true
+	return spec, seen
+})
+
 // The address of a dead machine whose Node object was left behind is another's now, which still boots.
 func TestGate_ASilentNodeObjectWithTheAddressIsNotTheMachineUnderAnotherName(t *testing.T) {
 	for ready, want := range map[string]string{"Unknown": "", "True": "laptop", "False": "laptop"} {
