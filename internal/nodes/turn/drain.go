@@ -20,7 +20,7 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 		e.Say("%s: is not drained, because it is not Ready", node.Name)
 		return nil
 	}
-	if !takesPods(nodes, node.Name) {
+	if !takesPods(nodes, node) {
 		e.Say("%s: keeps its pods, because no other node takes them", node.Name)
 		return nil
 	}
@@ -85,10 +85,11 @@ func waitsForPods(left map[string]Pod, blocked map[string]string) string {
 	return list(blocking)
 }
 
-// takesPods reports whether a node other than the named one takes ordinary pods.
-func takesPods(nodes map[string]KubeNode, except string) bool {
+// takesPods reports whether a node other than these takes ordinary pods.
+func takesPods(nodes map[string]KubeNode, except ...Node) bool {
 	for name, node := range nodes {
-		if name != except && node.Ready && !node.Unschedulable && !node.Repels {
+		excepted := slices.ContainsFunc(except, func(other Node) bool { return other.Name == name })
+		if !excepted && node.Ready && !node.Unschedulable && !node.Repels {
 			return true
 		}
 	}

@@ -286,13 +286,14 @@ func (r *removal) quorum(members []talosapi.Member, healthy map[string]bool) (mi
 	return "", nil
 }
 
-// drain evicts the pods of the node. Unlike a node that comes back, it cannot keep them.
+// drain evicts the pods of the node. Unlike a node that comes back, it cannot keep them, and another one that leaves as well is no help: the
+// last of them would find no node, after the others are gone.
 func (r *removal) drain(ctx context.Context) error {
 	nodes, err := r.nodes(ctx)
 	if err != nil {
 		return err
 	}
-	if takesPods(nodes, r.node.Name) {
+	if takesPods(nodes, append(slices.Clone(r.Retired), r.node)...) {
 		return r.Engine.drain(ctx, r.node)
 	}
 	pods, err := r.Cluster.Pods(ctx, r.node.Name)
@@ -301,7 +302,7 @@ func (r *removal) drain(ctx context.Context) error {
 	}
 	pods = slices.DeleteFunc(pods, func(p Pod) bool { return p.Stays })
 	if len(pods) > 0 {
-		return fmt.Errorf("no other node takes its %d pods, such as %s; add a node first, and let it join, or evict them by hand: "+
+		return fmt.Errorf("no node that stays takes its %d pods, such as %s; add a node first, and let it join, or evict them by hand: "+
 			"kubectl drain %s --ignore-daemonsets --delete-emptydir-data", len(pods), pods[0], r.node.Name)
 	}
 	return nil

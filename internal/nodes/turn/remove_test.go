@@ -121,10 +121,25 @@ func TestRemove_IsRefusedIfNoOtherNodeTakesThePods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
 		err := f.remove(t.Context(), t, nodes, "worker-1")
-		require.ErrorContains(t, err, "no other node takes its 1 pods, such as apps/web-worker-1; add a node first")
+		require.ErrorContains(t, err, "no node that stays takes its 1 pods, such as apps/web-worker-1; add a node first")
 		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
 		f.pods["worker-1"] = f.pods["worker-1"][1:]
 		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+	})
+}
+
+// Otherwise all workers but one would be gone when the last one is refused.
+func TestRemove_IsRefusedIfAllThatTakeThePodsLeaveAsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(3)
+		e := f.engine(t, nodes[:3])
+		e.Retired = nodes[3:]
+		require.ErrorContains(t, e.Remove(t.Context(), f, nodes[3]), "no node that stays takes its 1 pods, such as apps/web-worker-1")
+		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
+
+		e = f.engine(t, nodes[:4])
+		e.Retired = nodes[4:]
+		require.NoError(t, e.InOrder(e.Retired, func(node Node) error { return e.Remove(t.Context(), f, node) }))
 	})
 }
 
