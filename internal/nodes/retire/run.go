@@ -110,8 +110,12 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		report.Removed = append(report.Removed, node.Name)
 		return nil
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		err = spec.Snapshots.Prune(spec.Cluster, report.Snapshot)
+	case len(report.Removed) > 0: // of which no later run knows if the former stack file comes back
+		err = fmt.Errorf("%w; removed are: %s: to keep one after all, declare it again, and start its machine, or raise the generation of a "+
+			"control plane", err, strings.Join(report.Removed, ", "))
 	}
 	report.Took = log.Took()
 	return report, err

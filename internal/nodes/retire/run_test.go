@@ -274,6 +274,7 @@ func TestRun_ASecondRunFinishesWhatAnInterruptedOneBegan(t *testing.T) {
 		defer cancel()
 		_, err := run(ctx, spec(declared), NewRecord(before), io.Discard, f.connect)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "; removed are: worker-1: to keep one after all, declare it again, and start its machine")
 		require.NotContains(t, f.nodes, "worker-1")
 		require.Contains(t, f.nodes, "worker-2")
 		report, err := run(t.Context(), spec(declared), NewRecord(before), io.Discard, f.connect)
