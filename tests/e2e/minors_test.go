@@ -117,3 +117,36 @@ func manifestsAreThoseOfTalos(l *lab) {
 		}
 	}
 }
+
+// TestMinors_ASettingThatOnlyTheNewReleaseRefusesIsCorrected declares what Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows:
+// for API servers, which go back, and then for schedulers, which get the corrected setting with the new release.
+func TestMinors_ASettingThatOnlyTheNewReleaseRefusesIsCorrected(t *testing.T) {
+	l := labOfShape(t, "wrong-setting", func(s settings) {
+		s.withoutProviders()
+		s.set("gitops", map[string]any{"enabled": false})
+		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+		s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
+		s.set("talos", map[string]any{"version": "v1.14.1", "patches": compatibleWith132("apiServer")})
+		s.set("kubernetes", map[string]any{"version": "v1.35.7"})
+	})
+	comesUp(l)
+	l.declaresVersions("v1.14.1", "v1.36.4")
+	l.fails("kube-apiserver on infra-cp-1: .*declare the former kubernetes.version with the setting corrected")
+	l.declare("talos", map[string]any{"patches": map[string]any{}})
+	upgraded("v1.14.1", "v1.35.7")(l)
+
+	l.declare("talos", map[string]any{"patches": compatibleWith132("scheduler")})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.declaresVersions("v1.14.1", "v1.36.4")
+	l.fails("kube-scheduler on infra-cp-1: .*correct its settings")
+	l.declare("talos", map[string]any{"patches": map[string]any{}})
+	upgraded("v1.14.1", "v1.36.4")(l)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra", "--expect-no-changes")
+}
+
+// compatibleWith132 is a patch that makes a component compatible with Kubernetes 1.32, as far as its release can be.
+func compatibleWith132(component string) map[string]any {
+	return map[string]any{"controlPlanes": []any{map[string]any{"cluster": map[string]any{
+		component: map[string]any{"extraArgs": map[string]any{"min-compatibility-version": "1.32"}},
+	}}}}
+}
