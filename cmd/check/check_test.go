@@ -418,7 +418,7 @@ func TestHandOver_WritesTheFileOfAComponentThatFluxOwnsAlready(t *testing.T) {
 	assert.Contains(t, string(written), "replicaCount: 2")
 
 	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(declared, ", values: {replicaCount: 2}", "", 1)), 0o600))
-	code, _, problems = handedOver(t, filepath.Dir(file), "home", "coredns")
+	code, _, problems = handedOver(t, filepath.Dir(file), "home", "coredns", "coredns")
 	require.Equal(t, valid, code, problems)
 	code, _, problems = checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, valid, code, problems)
@@ -455,8 +455,10 @@ func TestHandOver_WritesAFileThatIsAccepted(t *testing.T) {
 	code, _, problems = handedOver(t, filepath.Dir(file), "home", "cert-manager")
 	assert.Equal(t, invalid, code)
 	assert.Contains(t, problems, "exists already")
-	code, _, problems = handedOver(t, filepath.Dir(file), "home", "certmanager")
+	code, _, problems = handedOver(t, filepath.Dir(file), "home", "coredns", "cert-manager", "certmanager")
 	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "exists already", "all problems are named")
+	assert.NoFileExists(t, filepath.Join(filepath.Dir(file), "kubernetes", "clusters", "home", "platform", "coredns.yaml"), "all or none")
 	assert.Contains(t, problems, `"certmanager" is no component of this stack with a Helm release; write one of cilium, coredns`)
 }
 

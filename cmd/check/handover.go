@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -49,15 +50,20 @@ func handOver(stack string, components []string, out, problems io.Writer) int {
 	if file == nil {
 		return code
 	}
-	var sections []string
-	for _, component := range components {
-		path, release, err := writeFile(filepath.Dir(stackPath), file.stack, component)
-		if err != nil {
-			_, _ = fmt.Fprintf(problems, "%s: %v\n", stackPath, err)
-			return invalid
+	files, err := filesOf(filepath.Dir(stackPath), file.stack, components)
+	for _, file := range files {
+		if err == nil {
+			err = writeNew(file.path, file.text)
 		}
-		_, _ = fmt.Fprintf(out, "%s: written\n", path)
-		sections = append(sections, release.Key)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(problems, "%s: %v\n", stackPath, err)
+		return invalid
+	}
+	var sections []string
+	for _, file := range files {
+		_, _ = fmt.Fprintf(out, "%s: written\n", file.path)
+		sections = append(sections, file.section)
 	}
 	owner := cluster.OwnerFlux
 	if file.stack.GitOps.ByArgoCD() {
@@ -75,29 +81,31 @@ func handOver(stack string, components []string, out, problems io.Writer) int {
 	return valid
 }
 
-// writeFile writes the file of a component into the checkout, and returns its path.
-func writeFile(checkout string, stack *cluster.Cluster, component string) (string, cluster.Service, error) {
+// ownFile is the file with which an engine takes over a component.
+type ownFile struct{ path, text, section string }
+
+// filesOf returns the files of components in the checkout. It returns all problems, so that either all files are written or none.
+func filesOf(checkout string, stack *cluster.Cluster, components []string) (files []ownFile, err error) {
 	releases := stack.Releases()
-	i := slices.IndexFunc(releases, func(release cluster.Service) bool { return release.Name == component })
-	if i < 0 {
-		var names []string
-		for _, release := range releases {
-			names = append(names, release.Name)
+	names := xslices.Map(releases, func(release cluster.Service) string { return release.Name })
+	for n, component := range components {
+		if slices.Contains(components[:n], component) {
+			continue
 		}
-		return "", cluster.Service{}, fmt.Errorf("%q is no component of this stack with a Helm release; write one of %s",
-			component, strings.Join(names, ", "))
+		i := slices.Index(names, component)
+		if i < 0 {
+			err = errors.Join(err, fmt.Errorf("%q is no component of this stack with a Helm release; write one of %s",
+				component, strings.Join(names, ", ")))
+			continue
+		}
+		text, problem := fluxrelease.Text(releases[i])
+		path := filepath.Join(checkout, filepath.FromSlash(fluxrelease.File(stack.GitOps, component)))
+		if _, exists := os.Lstat(path); exists == nil {
+			problem = errors.Join(problem, fmt.Errorf("%s exists already; change it there, or remove it first", path))
+		}
+		err, files = errors.Join(err, problem), append(files, ownFile{path, text, releases[i].Key})
 	}
-	release := releases[i]
-	text, err := fluxrelease.Text(release)
-	if err != nil {
-		return "", release, err
-	}
-	path := filepath.Join(checkout, filepath.FromSlash(fluxrelease.File(stack.GitOps, release.Name)))
-	err = writeNew(path, text)
-	if errors.Is(err, os.ErrExist) {
-		err = fmt.Errorf("%s exists already; change it there, or remove it first", path)
-	}
-	return path, release, err
+	return files, err
 }
 
 // writeApplication writes the Application for the files of components into the checkout, unless it is there, and returns its path.
