@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -127,11 +126,7 @@ func newControlPlanes(made []machines.Machine) []machines.Machine {
 // awaitAll awaits machines at the same time.
 func awaitAll(ctx context.Context, coming []arrival) error {
 	problems := make([]error, len(coming))
-	var all sync.WaitGroup
-	for i, one := range coming {
-		all.Go(func() { problems[i] = one.await(ctx) })
-	}
-	all.Wait()
+	probe.Each(coming, func(i int, one arrival) { problems[i] = one.await(ctx) })
 	return errors.Join(problems...)
 }
 

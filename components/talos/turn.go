@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
@@ -172,26 +174,17 @@ const lookTimeout = 10 * time.Second
 func (t *turns) runs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	var looks sync.WaitGroup
-	var mu sync.Mutex
-	runs := false
-	for _, node := range t.declared.Nodes {
-		if node.Role != cluster.ControlPlane {
-			continue
+	planes := turn.ControlPlanes(t.declared.Nodes)
+	runs := make([]bool, len(planes))
+	probe.Each(planes, func(i int, node turn.Node) {
+		idle := false
+		if configured, err := t.cluster.Configured(ctx, node); err == nil {
+			seen, err := t.cluster.Machine(ctx, node)
+			idle = !configured || err == nil && !seen.Runs("etcd")
 		}
-		looks.Go(func() {
-			idle := false
-			if configured, err := t.cluster.Configured(ctx, node); err == nil {
-				seen, err := t.cluster.Machine(ctx, node)
-				idle = !configured || err == nil && !seen.Runs("etcd")
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			runs = runs || !idle
-		})
-	}
-	looks.Wait()
-	return runs
+		runs[i] = !idle
+	})
+	return slices.Contains(runs, true)
 }
 
 // end ends the turn of an updated resource: once the node is back.

@@ -89,8 +89,7 @@ func (r *run) versions(ctx context.Context) (map[string]string, error) {
 
 func (r *run) applyOne(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var applied *unstructured.Unstructured
-	err := kubeapi.Retry(ctx, nil, func() error {
-		var err error
+	err := kubeapi.Retry(ctx, nil, func() (err error) {
 		// Not forced: the other owner of a field would set it again, and so on.
 		applied, err = r.api.Objects.Resource(resource).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: kubeapi.FieldManager})
 		return err

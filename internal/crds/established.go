@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // established watches a CRD until the API server serves its resources.
@@ -31,8 +31,7 @@ func (r *run) established(ctx context.Context, crd *unstructured.Unstructured, s
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w (last: %s); kubectl get customresourcedefinition %s -o yaml shows more", context.Cause(ctx), state, name)
 		}
-		if err := kubeapi.Retry(ctx, nil, func() error {
-			var err error
+		if err := kubeapi.Retry(ctx, nil, func() (err error) {
 			crd, err = r.api.Objects.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 			return err
 		}); err != nil {
@@ -51,10 +50,7 @@ func (r *run) next(ctx context.Context, crd *unstructured.Unstructured) (*unstru
 	})
 	if err != nil {
 		// A server that refuses the watch is not asked again at once.
-		select {
-		case <-ctx.Done():
-		case <-time.After(r.pause):
-		}
+		probe.Pause(ctx, r.pause)
 		return nil, err
 	}
 	defer watcher.Stop()

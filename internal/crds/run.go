@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
@@ -65,22 +64,18 @@ func (r *run) run(ctx context.Context) (Report, error) {
 // load fetches and reads all sources at the same time.
 func (r *run) load(ctx context.Context) ([]*manifest, error) {
 	manifests, problems := make([]*manifest, len(r.spec.Sources)), make([]error, len(r.spec.Sources))
-	var all sync.WaitGroup
-	for i, source := range r.spec.Sources {
-		all.Go(func() {
-			content, sum, err := r.fetch(ctx, source)
-			if err == nil {
-				manifests[i], err = parse(source, content)
-			}
-			if err != nil {
-				problems[i] = fmt.Errorf("%s %s: %w", source.Name, source.Version, err)
-				return
-			}
-			manifests[i].sha256 = sum
-			r.Say("fetched %s %s: %d CRDs in %d KiB", source.Name, source.Version, len(manifests[i].crds), len(content)>>10)
-		})
-	}
-	all.Wait()
+	probe.Each(r.spec.Sources, func(i int, source Source) {
+		content, sum, err := r.fetch(ctx, source)
+		if err == nil {
+			manifests[i], err = parse(source, content)
+		}
+		if err != nil {
+			problems[i] = fmt.Errorf("%s %s: %w", source.Name, source.Version, err)
+			return
+		}
+		manifests[i].sha256 = sum
+		r.Say("fetched %s %s: %d CRDs in %d KiB", source.Name, source.Version, len(manifests[i].crds), len(content)>>10)
+	})
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}

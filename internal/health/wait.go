@@ -83,7 +83,9 @@ func (w Wait) Run(ctx context.Context) End {
 		case <-w.Changed:
 			// With many nodes an evaluation takes milliseconds, and changes come by the hundred. A pause leaves the CPU to those who read
 			// the cluster for two thirds of the time, and several changes are evaluated together.
-			pause(ctx, 2*now.Sub(began))
+			if spent := now.Sub(began); spent >= time.Millisecond {
+				probe.Pause(ctx, 2*spent)
+			}
 		case <-r.confirm.returned:
 			r.confirm.returned = nil
 		case <-wake:
@@ -96,16 +98,5 @@ func (w Wait) Run(ctx context.Context) End {
 		case <-ctx.Done():
 			return r.interrupted()
 		}
-	}
-}
-
-// pause returns after d, or when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	if d < time.Millisecond {
-		return
-	}
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }

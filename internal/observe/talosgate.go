@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
@@ -249,10 +250,5 @@ func keepAsking[T any](ctx context.Context, every time.Duration, ask func() T, f
 	}
 }
 
-// pause returns after d, or when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
+// pause returns after a time, or when a context ends.
+var pause = probe.Pause

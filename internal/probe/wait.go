@@ -58,6 +58,14 @@ func (w Wait) Until(ctx context.Context, what string, look func(context.Context)
 	}
 }
 
+// Pause returns after a time, or when ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
 // over reports whether the wait is over. The answer of a look that the end of the wait has cut off is no reason: its client may notice the
 // deadline a moment before the context does.
 func over(ctx context.Context) bool {

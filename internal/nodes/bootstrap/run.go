@@ -241,7 +241,7 @@ type controlPlane struct {
 // look asks all control planes for etcd.
 func look(ctx context.Context, nodes []turn.Node, on machines) view {
 	seen := make(view, len(nodes))
-	turn.Each(nodes, func(i int, node turn.Node) {
+	probe.Each(nodes, func(i int, node turn.Node) {
 		seen[i].node = node.Name
 		seen[i].err = call(ctx, node, func(ctx context.Context, node turn.Node) (err error) {
 			seen[i].etcd, err = on.etcd(ctx, node)

@@ -186,7 +186,7 @@ func refuseLiving(ctx context.Context, plan Plan, on remover, say func(string, .
 	err := wait.Until(ctx, "control planes without data of etcd", func(ctx context.Context) (string, error) {
 		reasons := make([]string, len(controlPlanes))
 		holds = make([]bool, len(controlPlanes))
-		turn.Each(controlPlanes, func(i int, node turn.Node) {
+		probe.Each(controlPlanes, func(i int, node turn.Node) {
 			var err error
 			switch holds[i], err = on.HoldsEtcd(ctx, node); {
 			case err != nil:
@@ -255,7 +255,7 @@ func awaitEtcd(ctx context.Context, on turn.Cluster, nodes []turn.Node, say func
 	return wait.Until(ctx, "a control plane that runs etcd", func(ctx context.Context) (string, error) {
 		controlPlanes := turn.ControlPlanes(nodes)
 		reasons := make([]string, len(controlPlanes))
-		turn.Each(controlPlanes, func(i int, node turn.Node) {
+		probe.Each(controlPlanes, func(i int, node turn.Node) {
 			switch machine, err := on.Machine(ctx, node); {
 			case err != nil:
 				reasons[i] = node.Name + ": " + err.Error()

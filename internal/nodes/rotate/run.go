@@ -218,7 +218,7 @@ func (j *job) awaitNew(ctx context.Context) bool {
 // look asks nodes at once. The role is that of the machine configuration.
 func (j *job) look(ctx context.Context, nodes []turn.Node) []sight {
 	seen := make([]sight, len(nodes))
-	turn.Each(nodes, func(i int, node turn.Node) {
+	probe.Each(nodes, func(i int, node turn.Node) {
 		_, role, err := j.Look(ctx, node)
 		if err == nil {
 			node.Role = role

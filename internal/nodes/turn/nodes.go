@@ -73,15 +73,6 @@ func Addresses(nodes []Node) []netip.Addr {
 	return xslices.Map(nodes, func(node Node) netip.Addr { return node.Address })
 }
 
-// Each calls do for all nodes at once, with their indices, and returns after the last call.
-func Each(nodes []Node, do func(i int, node Node)) {
-	var all sync.WaitGroup
-	for i, node := range nodes {
-		all.Go(func() { do(i, node) })
-	}
-	all.Wait()
-}
-
 // First asks all at once, and returns the first answer, or the first error: a machine that is dead answers last. Some may still be asked
 // when it returns.
 func First[N, T any](all []N, ask func(N) (T, error)) (first T, err error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
@@ -210,7 +211,7 @@ func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	machines, errs := make([]Machine, len(nodes)), make([]error, len(nodes))
-	Each(nodes, func(i int, node Node) { machines[i], errs[i] = e.Cluster.Machine(ctx, node) })
+	probe.Each(nodes, func(i int, node Node) { machines[i], errs[i] = e.Cluster.Machine(ctx, node) })
 	return machines, errs
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // view is what all declared nodes say, in their order.
@@ -131,7 +132,7 @@ func (j *job) observe(ctx context.Context) (view, error) {
 // look asks all nodes at once, and then which of them have joined, if one is in doubt.
 func (j *job) look(ctx context.Context) view {
 	seen := make(view, len(j.Spec.Nodes))
-	turn.Each(j.Spec.Nodes, func(i int, node turn.Node) {
+	probe.Each(j.Spec.Nodes, func(i int, node turn.Node) {
 		seen[i].node = node
 		seen[i].answer, seen[i].err = j.Look(ctx, node)
 	})

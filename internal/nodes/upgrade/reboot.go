@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // bootedBefore returns the nodes of a cluster that have booted before the declared time, control planes first.
@@ -20,7 +21,7 @@ func (j *job) bootedBefore(ctx context.Context, seen view) ([]turn.Node, error) 
 	}
 	slices.SortStableFunc(nodes, turn.ByRole)
 	booted, errs := make([]time.Time, len(nodes)), make([]error, len(nodes))
-	turn.Each(nodes, func(i int, node turn.Node) { booted[i], errs[i] = j.Booted(ctx, node) })
+	probe.Each(nodes, func(i int, node turn.Node) { booted[i], errs[i] = j.Booted(ctx, node) })
 	for i, node := range nodes {
 		if errs[i] != nil {
 			return nil, fmt.Errorf("%s: it is not known when it has booted: %w", node.Name, errs[i])
