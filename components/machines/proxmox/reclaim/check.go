@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // oldest is the first major version of Proxmox VE that has every call and every privilege that the provider uses.
@@ -25,22 +26,19 @@ type Cluster struct {
 // Check returns every reason why the cluster cannot be created. It changes nothing, and runs before the first resource is created, so a
 // refused run leaves no trace. A VM that Reclaim would remove is no reason to refuse, unless it is off: then its owner is unknown.
 func Check(ctx context.Context, api API, cluster Cluster) error {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	pve, err := api.open(ctx)
-	if err != nil {
-		return err
-	}
-	return errors.Join(checkVMs(ctx, pve, cluster.VMs), checkStorage(ctx, pve, cluster))
+	return api.askRecent(ctx, func(ctx context.Context, pve *proxmox) error {
+		return errors.Join(checkVMs(ctx, pve, cluster.VMs), checkStorage(ctx, pve, cluster))
+	})
 }
 
-// open connects to a Proxmox VE that is recent enough.
-func (a API) open(ctx context.Context) (*proxmox, error) {
-	pve, err := a.connect()
-	if err != nil {
-		return nil, err
-	}
-	return pve, checkVersion(ctx, pve)
+// askRecent asks a Proxmox VE that is recent enough, as ask does.
+func (a API) askRecent(ctx context.Context, do func(context.Context, *proxmox) error) error {
+	return a.ask(ctx, func(ctx context.Context, pve *proxmox) error {
+		if err := checkVersion(ctx, pve); err != nil {
+			return err
+		}
+		return do(ctx, pve)
+	})
 }
 
 // checkVersion refuses a Proxmox VE that is too old.
@@ -63,13 +61,11 @@ func checkVMs(ctx context.Context, pve host, vms []VM) error {
 		return err
 	}
 	problems := make([]error, len(vms))
-	var checks sync.WaitGroup
-	for i, vm := range vms {
+	probe.Each(vms, func(i int, vm VM) {
 		if _, exists := guests[vm.ID]; exists {
-			checks.Go(func() { problems[i] = vm.check(ctx, pve) })
+			problems[i] = vm.check(ctx, pve)
 		}
-	}
-	checks.Wait()
+	})
 	return errors.Join(problems...)
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -40,7 +39,10 @@ func (l *Leftovers) Validate() error {
 // Remove removes the leftovers that the spec names. It removes only VMs that Reclaim would remove, and names the others, which may hold
 // data: a person must look. A VM with another name or description is not Slipway's.
 func Remove(ctx context.Context, leftovers *Leftovers, say func(string)) error {
-	pve, err := leftovers.API.open(ctx)
+	pve, err := leftovers.API.connect()
+	if err == nil {
+		err = checkVersion(ctx, pve)
+	}
 	if err != nil {
 		return err
 	}
@@ -59,11 +61,7 @@ func removeLeftoverVMs(ctx context.Context, pve host, vms []VM, say func(string)
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	said, problems := make([]string, len(vms)), make([]error, len(vms))
-	var removals sync.WaitGroup
-	for i, vm := range vms {
-		removals.Go(func() { said[i], problems[i] = vm.removeLeftover(ctx, pve) })
-	}
-	removals.Wait()
+	probe.Each(vms, func(i int, vm VM) { said[i], problems[i] = vm.removeLeftover(ctx, pve) })
 	for _, line := range said {
 		if line != "" {
 			say(line)
@@ -91,13 +89,7 @@ func (v VM) removeLeftover(ctx context.Context, pve host) (said string, err erro
 // StopDownload stops downloads of an image that an interrupted run has begun and Proxmox VE goes on with. A download that ended after the
 // provider had looked for the file would make the provider's own download fail.
 func StopDownload(ctx context.Context, api API, image Image) error {
-	pve, err := api.open(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	return pve.stopDownloads(ctx, image)
+	return api.askRecent(ctx, func(ctx context.Context, pve *proxmox) error { return pve.stopDownloads(ctx, image) })
 }
 
 // stopDownloads stops the downloads of an image that run, and waits until they have ended.

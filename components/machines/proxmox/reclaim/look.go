@@ -36,32 +36,26 @@ func Network(bridge, vlan string) string {
 }
 
 // Look returns a VM as Proxmox VE has it.
-func Look(ctx context.Context, api API, id int) (Seen, error) {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	pve, err := api.connect()
-	if err != nil {
-		return Seen{}, err
-	}
-	guests, err := pve.locate(ctx)
-	at, exists := guests[id]
-	if err != nil || !exists {
-		return Seen{}, err
-	}
-	if at.container() {
-		return Seen{Node: at.Node}, nil
-	}
-	var config map[string]any
-	if err := pve.do(ctx, http.MethodGet, vmPath(at.Node, id)+"/config", &config); err != nil {
-		return Seen{}, err
-	}
-	seen := Seen{Node: at.Node, Options: options(config)}
-	for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
-		if IsDisk(option) && !belongs(config[option], id) {
-			seen.Foreign = append(seen.Foreign, option)
+func Look(ctx context.Context, api API, id int) (seen Seen, err error) {
+	err = api.ask(ctx, func(ctx context.Context, pve *proxmox) error {
+		guests, err := pve.locate(ctx)
+		at, exists := guests[id]
+		if err != nil || !exists {
+			return err
 		}
-	}
-	return seen, nil
+		var config map[string]any
+		if !at.container() {
+			err = pve.do(ctx, http.MethodGet, vmPath(at.Node, id)+"/config", &config)
+		}
+		seen = Seen{Node: at.Node, Options: options(config)}
+		for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
+			if IsDisk(option) && !belongs(config[option], id) {
+				seen.Foreign = append(seen.Foreign, option)
+			}
+		}
+		return err
+	})
+	return seen, err
 }
 
 // Options with a number, which are property strings: media=cdrom marks a drive that is no disk.

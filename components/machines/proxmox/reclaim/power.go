@@ -15,33 +15,31 @@ var waits = regexp.MustCompile(`^(agent|balloon|cores|cpu|machine|memory|numa|sc
 // Power reports whether a VM is off, and which changes of its options wait until the VM was off: an update that failed half-way leaves such
 // changes, and Proxmox VE shows them as if they were in effect. A VM that does not exist is an error.
 func Power(ctx context.Context, api API, id int) (off bool, waiting []string, err error) {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	pve, err := api.connect()
-	if err != nil {
-		return false, nil, err
-	}
-	vm, err := pve.find(ctx, id)
-	if err != nil {
-		return false, nil, err
-	}
-	var options []struct {
-		Key            string
-		Value, Pending any // a text or a number
-		Delete         int // 0: it is not deleted
-	}
-	if err := pve.do(ctx, http.MethodGet, vmPath(vm.node, id)+"/pending", &options); err != nil {
-		return false, nil, err
-	}
-	for _, option := range options {
-		if IsDisk(option.Key) && !belongs(option.Value, id) && !belongs(option.Pending, id) {
-			continue
+	err = api.ask(ctx, func(ctx context.Context, pve *proxmox) error {
+		vm, err := pve.find(ctx, id)
+		if err != nil {
+			return err
 		}
-		if (option.Pending != nil || option.Delete != 0) && waits.MatchString(option.Key) {
-			waiting = append(waiting, option.Key)
+		var options []struct {
+			Key            string
+			Value, Pending any // a text or a number
+			Delete         int // 0: it is not deleted
 		}
-	}
-	return vm.status == "stopped", waiting, nil
+		if err := pve.do(ctx, http.MethodGet, vmPath(vm.node, id)+"/pending", &options); err != nil {
+			return err
+		}
+		for _, option := range options {
+			if IsDisk(option.Key) && !belongs(option.Value, id) && !belongs(option.Pending, id) {
+				continue
+			}
+			if (option.Pending != nil || option.Delete != 0) && waits.MatchString(option.Key) {
+				waiting = append(waiting, option.Key)
+			}
+		}
+		off = vm.status == "stopped"
+		return nil
+	})
+	return off, waiting, err
 }
 
 // find returns a VM, wherever it is.

@@ -30,13 +30,18 @@ type VM struct {
 
 // Reclaim makes sure that Proxmox VE is recent enough and that no VM has the id. If none has, it only reads.
 func Reclaim(ctx context.Context, api API, vm VM) error {
+	return api.askRecent(ctx, func(ctx context.Context, pve *proxmox) error { return freeID(ctx, pve, vm) })
+}
+
+// ask connects to Proxmox VE, and ends what is asked after DefaultTimeout.
+func (a API) ask(ctx context.Context, do func(context.Context, *proxmox) error) error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	pve, err := api.open(ctx)
+	pve, err := a.connect()
 	if err != nil {
 		return err
 	}
-	return freeID(ctx, pve, vm)
+	return do(ctx, pve)
 }
 
 // limited returns a context that ends after DefaultTimeout.

@@ -8,13 +8,7 @@ import (
 
 // Reset presses the reset button of a declared VM that runs. Any other VM with its id is refused.
 func Reset(ctx context.Context, api API, vm VM) error {
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	pve, err := api.connect()
-	if err != nil {
-		return err
-	}
-	return vm.reset(ctx, pve)
+	return api.ask(ctx, func(ctx context.Context, pve *proxmox) error { return vm.reset(ctx, pve) })
 }
 
 func (v VM) reset(ctx context.Context, pve host) error {
