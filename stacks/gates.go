@@ -35,33 +35,24 @@ func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateAr
 
 // meshGate covers the mesh as the stack files of all its clusters declare it.
 func (c *chain) meshGate() *readiness.MeshGateArgs {
-	lifetime := c.after(c.gate, c.network)
-	if c.handover != nil {
-		lifetime = c.after(c.gate, c.network, c.handover)
-	}
-	return &readiness.MeshGateArgs{
-		Steps: c.steps(), Lifetime: lifetime, Declared: c.network.ExpectedMesh(c.handover == nil), Machines: c.talos.Machines(),
-		Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(c.network.Verifies()),
-	}
+	return laterGate(c, c.network.ExpectedMesh(c.handover == nil), c.network.Verifies(), c.gate, c.network, c.handover)
 }
 
 // storageGate covers the storage that the tree brings, on every node that takes ordinary pods.
 func (c *chain) storageGate() *readiness.StorageGateArgs {
-	return &readiness.StorageGateArgs{
-		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Declared: readiness.DeclaredStorage(c.Cluster),
-		Machines: c.talos.Machines(), Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(nil),
-	}
+	return laterGate(c, readiness.DeclaredStorage(c.Cluster), nil, c.gate, c.handover)
 }
 
 // checksGate covers the declared checks. It comes after the handover, because Flux may bring the objects of the checks.
 func (c *chain) checksGate() *readiness.ChecksGateArgs {
-	lifetime := c.after(c.gate)
-	if c.handover != nil {
-		lifetime = c.after(c.gate, c.handover)
-	}
-	return &readiness.ChecksGateArgs{
-		Steps: c.steps(), Lifetime: lifetime, Declared: readiness.DeclaredChecks(c.Cluster), Machines: c.talos.Machines(),
-		Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(nil),
+	return laterGate(c, readiness.DeclaredChecks(c.Cluster), nil, c.gate, c.handover)
+}
+
+// laterGate returns the arguments of a gate of what is declared, which comes after others.
+func laterGate[S any](c *chain, declared S, verifies map[string]pulumi.Input, others ...awaited) *readiness.LaterGateArgs[S] {
+	return &readiness.LaterGateArgs[S]{
+		Steps: c.steps(), Lifetime: c.after(others...), Declared: declared, Machines: c.talos.Machines(),
+		Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(verifies),
 	}
 }
 

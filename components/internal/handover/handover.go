@@ -26,8 +26,14 @@ type GitOpsHandover struct {
 	leaves []pulumi.Resource
 }
 
-// Leaves returns the resource that others wait for: the probe, which ends once the engine has applied the repository.
-func (h *GitOpsHandover) Leaves() []pulumi.Resource { return slices.Clone(h.leaves) }
+// Leaves returns the resource that others wait for: the probe, which ends once the engine has applied the repository. Without a handover,
+// there is none.
+func (h *GitOpsHandover) Leaves() []pulumi.Resource {
+	if h == nil {
+		return nil
+	}
+	return slices.Clone(h.leaves)
+}
 
 // Args are the arguments of New. All are required but VMs.
 type Args struct {
