@@ -21,44 +21,39 @@ import (
 )
 
 // podTypes are the names of values that charts write into objects as they are, with the types that Kubernetes gives them. Keys beside those
-// of the type are the chart's own.
-var podTypes = map[string]reflect.Type{
-	"additionalVolumeMounts":    reflect.TypeFor[[]corev1.VolumeMount](),
-	"additionalVolumes":         reflect.TypeFor[[]corev1.Volume](),
-	"affinity":                  reflect.TypeFor[corev1.Affinity](),
-	"containerSecurityContext":  reflect.TypeFor[corev1.SecurityContext](),
-	"dnsConfig":                 reflect.TypeFor[corev1.PodDNSConfig](),
-	"dnsPolicy":                 reflect.TypeFor[corev1.DNSPolicy](),
-	"env":                       reflect.TypeFor[[]corev1.EnvVar](),
-	"externalTrafficPolicy":     reflect.TypeFor[corev1.ServiceExternalTrafficPolicy](),
-	"extraContainers":           reflect.TypeFor[[]corev1.Container](),
-	"extraEnv":                  reflect.TypeFor[[]corev1.EnvVar](),
-	"extraEnvs":                 reflect.TypeFor[[]corev1.EnvVar](),
-	"extraInitContainers":       reflect.TypeFor[[]corev1.Container](),
-	"extraVolumeMounts":         reflect.TypeFor[[]corev1.VolumeMount](),
-	"extraVolumes":              reflect.TypeFor[[]corev1.Volume](),
-	"failurePolicy":             reflect.TypeFor[admissionv1.FailurePolicyType](),
-	"hostAliases":               reflect.TypeFor[[]corev1.HostAlias](),
-	"imagePullPolicy":           reflect.TypeFor[corev1.PullPolicy](),
-	"initContainers":            reflect.TypeFor[[]corev1.Container](),
-	"ipFamilyPolicy":            reflect.TypeFor[corev1.IPFamilyPolicy](),
-	"livenessProbe":             reflect.TypeFor[corev1.Probe](),
-	"podDnsConfig":              reflect.TypeFor[corev1.PodDNSConfig](),
-	"podDnsPolicy":              reflect.TypeFor[corev1.DNSPolicy](),
-	"podSecurityContext":        reflect.TypeFor[corev1.PodSecurityContext](),
-	"pullPolicy":                reflect.TypeFor[corev1.PullPolicy](),
-	"readinessProbe":            reflect.TypeFor[corev1.Probe](),
-	"resources":                 reflect.TypeFor[corev1.ResourceRequirements](),
-	"securityContext":           reflect.TypeFor[corev1.SecurityContext](), // or that of the pod, which has keys beside these
-	"serviceIPFamilyPolicy":     reflect.TypeFor[corev1.IPFamilyPolicy](),
-	"serviceType":               reflect.TypeFor[corev1.ServiceType](),
-	"startupProbe":              reflect.TypeFor[corev1.Probe](),
-	"strategy":                  reflect.TypeFor[appsv1.DeploymentStrategy](),
-	"tolerations":               reflect.TypeFor[[]corev1.Toleration](),
-	"topologySpreadConstraints": reflect.TypeFor[[]corev1.TopologySpreadConstraint](),
-	"updateStrategy":            reflect.TypeFor[appsv1.DeploymentStrategy](), // a DaemonSet's has the same keys
-	"volumeMounts":              reflect.TypeFor[[]corev1.VolumeMount](),
-	"volumes":                   reflect.TypeFor[[]corev1.Volume](),
+// of the type are the chart's own: securityContext may be that of the pod, too. The strategy of a DaemonSet has the keys of a Deployment's.
+var podTypes = byName(map[reflect.Type][]string{
+	reflect.TypeFor[corev1.Affinity]():                     {"affinity"},
+	reflect.TypeFor[[]corev1.Container]():                  {"extraContainers", "extraInitContainers", "initContainers"},
+	reflect.TypeFor[corev1.DNSPolicy]():                    {"dnsPolicy", "podDnsPolicy"},
+	reflect.TypeFor[appsv1.DeploymentStrategy]():           {"strategy", "updateStrategy"},
+	reflect.TypeFor[[]corev1.EnvVar]():                     {"env", "extraEnv", "extraEnvs"},
+	reflect.TypeFor[admissionv1.FailurePolicyType]():       {"failurePolicy"},
+	reflect.TypeFor[[]corev1.HostAlias]():                  {"hostAliases"},
+	reflect.TypeFor[corev1.IPFamilyPolicy]():               {"ipFamilyPolicy", "serviceIPFamilyPolicy"},
+	reflect.TypeFor[corev1.PodDNSConfig]():                 {"dnsConfig", "podDnsConfig"},
+	reflect.TypeFor[corev1.PodSecurityContext]():           {"podSecurityContext"},
+	reflect.TypeFor[corev1.Probe]():                        {"livenessProbe", "readinessProbe", "startupProbe"},
+	reflect.TypeFor[corev1.PullPolicy]():                   {"imagePullPolicy", "pullPolicy"},
+	reflect.TypeFor[corev1.ResourceRequirements]():         {"resources"},
+	reflect.TypeFor[corev1.SecurityContext]():              {"containerSecurityContext", "securityContext"},
+	reflect.TypeFor[corev1.ServiceExternalTrafficPolicy](): {"externalTrafficPolicy"},
+	reflect.TypeFor[corev1.ServiceType]():                  {"serviceType"},
+	reflect.TypeFor[[]corev1.Toleration]():                 {"tolerations"},
+	reflect.TypeFor[[]corev1.TopologySpreadConstraint]():   {"topologySpreadConstraints"},
+	reflect.TypeFor[[]corev1.Volume]():                     {"additionalVolumes", "extraVolumes", "volumes"},
+	reflect.TypeFor[[]corev1.VolumeMount]():                {"additionalVolumeMounts", "extraVolumeMounts", "volumeMounts"},
+})
+
+// byName returns the type of each name.
+func byName(names map[reflect.Type][]string) map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for kind, all := range names {
+		for _, name := range all {
+			types[name] = kind
+		}
+	}
+	return types
 }
 
 // choices are the texts that Kubernetes takes for a type.
