@@ -92,9 +92,12 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
 	engine := &turn.Engine{Cluster: on, Declared: spec.Declared, Say: log.Say}
-	engine.Nodes, engine.Retired = plan.Stay, plan.Leave
+	engine.Nodes = plan.Stay
 	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
 	if err := engine.Release(ctx); err != nil {
+		return report, fmt.Errorf("nothing was removed: %w", err)
+	}
+	if err := engine.CheckPods(ctx, plan.Leave...); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
 	if err := saveEtcd(ctx, on, &spec, plan, log, &report); err != nil {

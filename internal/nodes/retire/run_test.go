@@ -22,10 +22,11 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
-// fake is a cluster in memory without pods. A machine that is shut down is off at once. Methods that are not here are not called.
+// fake is a cluster in memory, whose pods are never evicted. A machine that is shut down is off at once. Methods that are not here are not called.
 type fake struct {
 	turn.Remover
 	nodes   map[string]turn.KubeNode
+	pods    map[string][]turn.Pod // by node
 	members []talosapi.Member
 	off     map[string]bool
 	silent  map[string]bool // off, and no address either
@@ -78,9 +79,11 @@ func (f *fake) Version(_ context.Context, node turn.Node) (string, error) {
 }
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 func (f *fake) LastLines(context.Context, turn.Node) []string          { return nil }
-func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
-func (f *fake) ForfeitLeadership(context.Context, turn.Node) error     { return nil }
-func (f *fake) Cordon(_ context.Context, node string) error            { return f.did("cordon " + node) }
+func (f *fake) Pods(_ context.Context, node string) ([]turn.Pod, error) {
+	return slices.Clone(f.pods[node]), nil
+}
+func (f *fake) ForfeitLeadership(context.Context, turn.Node) error { return nil }
+func (f *fake) Cordon(_ context.Context, node string) error        { return f.did("cordon " + node) }
 func (f *fake) RemoveMember(_ context.Context, _ turn.Node, id uint64) error {
 	f.without(id)
 	return f.did("remove member")
@@ -281,6 +284,17 @@ func TestRun_ASecondRunFinishesWhatAnInterruptedOneBegan(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"worker-1", "worker-2"}, report.Removed)
 		assert.NotContains(t, f.nodes, "worker-2")
+	})
+}
+
+func TestRun_RemovesNoWorkerIfThePodsOfTheLastOneFindNoNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "worker-1", "worker-2")
+		f := newFake(before)
+		f.nodes["cp-1"], f.pods = turn.KubeNode{Ready: true, Repels: true}, map[string][]turn.Pod{"worker-2": {{Name: "web"}}}
+		_, err := run(t.Context(), spec(nodes("cp-1", "worker-9")), NewRecord(before), io.Discard, f.connect)
+		require.ErrorContains(t, err, "nothing was removed: no node that stays takes the 1 pods of worker-2")
+		assert.Empty(t, f.log)
 	})
 }
 

@@ -286,24 +286,35 @@ func (r *removal) quorum(members []talosapi.Member, healthy map[string]bool) (mi
 	return "", nil
 }
 
-// drain evicts the pods of the node. Unlike a node that comes back, it cannot keep them, and another one that leaves as well is no help: the
-// last of them would find no node, after the others are gone.
+// drain evicts the pods of the node. Unlike a node that comes back, it cannot keep them.
 func (r *removal) drain(ctx context.Context) error {
 	nodes, err := r.nodes(ctx)
 	if err != nil {
 		return err
 	}
-	if takesPods(nodes, append(slices.Clone(r.Retired), r.node)...) {
+	if takesPods(nodes, r.node) {
 		return r.Engine.drain(ctx, r.node)
 	}
-	pods, err := r.Cluster.Pods(ctx, r.node.Name)
-	if err != nil {
+	return r.CheckPods(ctx, r.node)
+}
+
+// CheckPods returns an error if nodes that leave have pods that no node takes which stays. Ask it of all nodes together that a run removes:
+// the last of them alone would be refused, after the others are gone.
+func (e *Engine) CheckPods(ctx context.Context, leaving ...Node) error {
+	nodes, err := e.nodes(ctx)
+	if err != nil || takesPods(nodes, leaving...) {
 		return err
 	}
-	pods = slices.DeleteFunc(pods, func(p Pod) bool { return p.Stays })
-	if len(pods) > 0 {
-		return fmt.Errorf("no node that stays takes its %d pods, such as %s; add a node first, and let it join, or evict them by hand: "+
-			"kubectl drain %s --ignore-daemonsets --delete-emptydir-data", len(pods), pods[0], r.node.Name)
+	for _, node := range leaving {
+		pods, err := e.Cluster.Pods(ctx, node.Name)
+		pods = slices.DeleteFunc(pods, func(p Pod) bool { return p.Stays })
+		switch {
+		case err != nil:
+			return err
+		case len(pods) > 0 && nodes[node.Name].Ready:
+			return fmt.Errorf("no node that stays takes the %d pods of %s, such as %s; add a node first, and let it join, or evict them by hand: "+
+				"kubectl drain %[2]s --ignore-daemonsets --delete-emptydir-data", len(pods), node.Name, pods[0])
+		}
 	}
 	return nil
 }

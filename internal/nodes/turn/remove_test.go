@@ -121,7 +121,7 @@ func TestRemove_IsRefusedIfNoOtherNodeTakesThePods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
 		err := f.remove(t.Context(), t, nodes, "worker-1")
-		require.ErrorContains(t, err, "no node that stays takes its 1 pods, such as apps/web-worker-1; add a node first")
+		require.ErrorContains(t, err, "no node that stays takes the 1 pods of worker-1, such as apps/web-worker-1; add a node first")
 		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
 		f.pods["worker-1"] = f.pods["worker-1"][1:]
 		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
@@ -129,17 +129,16 @@ func TestRemove_IsRefusedIfNoOtherNodeTakesThePods(t *testing.T) {
 }
 
 // Otherwise all workers but one would be gone when the last one is refused.
-func TestRemove_IsRefusedIfAllThatTakeThePodsLeaveAsWell(t *testing.T) {
+func TestCheckPods_IsOfAllNodesTogetherThatLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(3)
-		e := f.engine(t, nodes[:3])
-		e.Retired = nodes[3:]
-		require.ErrorContains(t, e.Remove(t.Context(), f, nodes[3]), "no node that stays takes its 1 pods, such as apps/web-worker-1")
-		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
-
-		e = f.engine(t, nodes[:4])
-		e.Retired = nodes[4:]
-		require.NoError(t, e.InOrder(e.Retired, func(node Node) error { return e.Remove(t.Context(), f, node) }))
+		e := f.engine(t, nodes)
+		f.pods["worker-1"] = nil
+		require.ErrorContains(t, e.CheckPods(t.Context(), nodes[3:]...), "no node that stays takes the 1 pods of worker-2, such as "+
+			"apps/web-worker-2; add a node first, and let it join, or evict them by hand: kubectl drain worker-2")
+		require.NoError(t, e.CheckPods(t.Context(), nodes[4:]...), "worker-1 takes them")
+		f.pods["worker-2"], f.nodes["worker-3"] = nil, KubeNode{}
+		require.NoError(t, e.CheckPods(t.Context(), nodes[3:]...), "a node that is not Ready is not drained")
 	})
 }
 

@@ -97,8 +97,6 @@ type Engine struct {
 	Cluster  Cluster
 	Declared // its nodes are those that stay and are not left out
 
-	Retired []Node // nodes that this run removes: pods must not need them
-
 	Say func(format string, args ...any) // prints progress, a line a call; required
 
 	mu      sync.Mutex
