@@ -118,25 +118,31 @@ func manifestsAreThoseOfTalos(l *lab) {
 	}
 }
 
-// TestMinors_ASettingThatOnlyTheNewReleaseRefusesIsCorrected declares what Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows:
-// for API servers, which go back, and then for schedulers, which get the corrected setting with the new release.
-func TestMinors_ASettingThatOnlyTheNewReleaseRefusesIsCorrected(t *testing.T) {
-	l := labOfShape(t, "wrong-setting", func(s settings) {
-		s.withoutProviders()
-		s.set("gitops", map[string]any{"enabled": false})
-		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
-		s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
-		s.set("talos", map[string]any{"version": "v1.14.1", "patches": compatibleWith132("apiServer")})
-		s.set("kubernetes", map[string]any{"version": "v1.35.7"})
-	})
-	comesUp(l)
+// The API server's setting is one that Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows.
+func TestMinors_AnAPIServerThatDoesNotStartGoesBack(t *testing.T) {
+	l := onKubernetes135(t, "goes-back", map[string]any{"apiServer": map[string]any{"extraArgs": map[string]any{
+		"min-compatibility-version": "1.32",
+	}}})
 	l.declaresVersions("v1.14.1", "v1.36.4")
 	l.fails("kube-apiserver on infra-cp-1: .*declare the former kubernetes.version with the setting corrected")
 	l.declare("talos", map[string]any{"patches": map[string]any{}})
 	upgraded("v1.14.1", "v1.35.7")(l)
+	upgraded("v1.14.1", "v1.36.4")(l)
+}
 
-	l.declare("talos", map[string]any{"patches": compatibleWith132("scheduler")})
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+// The scheduler's setting is one that Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows.
+func TestMinors_ASchedulerThatDoesNotStartGetsItsCorrectedSetting(t *testing.T) {
+	l := onKubernetes135(t, "gets-setting", map[string]any{"scheduler": map[string]any{"config": map[string]any{
+		"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+		"profiles": []any{map[string]any{"pluginConfig": []any{map[string]any{"name": "NodeResourcesFit", "args": map[string]any{
+			"scoringStrategy": map[string]any{
+				"type": "LeastAllocated", "resources": []any{map[string]any{"name": "cpu", "weight": 1}},
+				"requestedToCapacityRatio": map[string]any{"shape": []any{
+					map[string]any{"utilization": 0, "score": 0}, map[string]any{"utilization": 100, "score": 10},
+				}},
+			},
+		}}}}},
+	}}})
 	l.declaresVersions("v1.14.1", "v1.36.4")
 	l.fails("kube-scheduler on infra-cp-1: .*correct its settings")
 	l.declare("talos", map[string]any{"patches": map[string]any{}})
@@ -144,9 +150,16 @@ func TestMinors_ASettingThatOnlyTheNewReleaseRefusesIsCorrected(t *testing.T) {
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra", "--expect-no-changes")
 }
 
-// compatibleWith132 is a patch that makes a component compatible with Kubernetes 1.32, as far as its release can be.
-func compatibleWith132(component string) map[string]any {
-	return map[string]any{"controlPlanes": []any{map[string]any{"cluster": map[string]any{
-		component: map[string]any{"extraArgs": map[string]any{"min-compatibility-version": "1.32"}},
-	}}}}
+// onKubernetes135 is a lab with a cluster of one control plane and one worker, with a part of the control plane's configuration.
+func onKubernetes135(t *testing.T, name string, part map[string]any) *lab {
+	l := labOfShape(t, name, func(s settings) {
+		s.withoutProviders()
+		s.set("gitops", map[string]any{"enabled": false})
+		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+		s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
+		s.set("talos", map[string]any{"version": "v1.14.1", "patches": map[string]any{"controlPlanes": []any{map[string]any{"cluster": part}}}})
+		s.set("kubernetes", map[string]any{"version": "v1.35.7"})
+	})
+	comesUp(l)
+	return l
 }
