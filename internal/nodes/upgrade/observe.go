@@ -83,6 +83,26 @@ func (j *job) silentAndOlder(ctx context.Context, seen view) (problems []error) 
 	return problems
 }
 
+// unspared returns why no control plane can reboot: etcd has two members, and the third control plane gets its configuration only after
+// this step. Its turn would wait in vain.
+func (v view) unspared(reboot []turn.Node) error {
+	var members, wait []string
+	for _, s := range v {
+		switch {
+		case !s.node.IsControlPlane() || s.err != nil:
+		case s.answer.configured:
+			members = append(members, s.node.Name)
+		default:
+			wait = append(wait, s.node.Name)
+		}
+	}
+	if len(members) != 2 || len(wait) == 0 || len(turn.ControlPlanes(reboot)) == 0 {
+		return nil
+	}
+	return fmt.Errorf("etcd needs both of %s, and %s gets its configuration after this step; take back the version, extensions or "+
+		"lifecycle.bootedSince for one run, so that it joins first", strings.Join(members, ", "), strings.Join(wait, ", "))
+}
+
 func (v view) silent() []string {
 	var names []string
 	for _, s := range v {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,6 +138,9 @@ func (j *job) do(ctx context.Context) error {
 	if idle {
 		j.report.Silent = seen.silent()
 		return j.engine.TryRelease(ctx)
+	}
+	if err := seen.unspared(slices.Concat(plan.Talos, late)); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := j.prepare(ctx, plan, late); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
