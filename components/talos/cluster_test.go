@@ -65,6 +65,16 @@ func TestTalosCluster_FetchesTheKubeconfigFromTheFirstControlPlaneAfterTheBootst
 	assert.Equal(t, "10.25.11.11", kubeconfig.Input("endpoint"))
 }
 
+// A destroy without a preview would delete the workers, with their disks, before it refuses to delete the control planes.
+func TestTalosCluster_ProtectsWhatIsDeletedBeforeTheFirstMachine(t *testing.T) {
+	r := up(t)
+	turns := r.Resource(t, "infra-turns")
+	assert.True(t, turns.Protect)
+	for _, machine := range r.OfType(typeVM) {
+		assert.True(t, r.After(turns, machine), machine.Name)
+	}
+}
+
 func TestTalosCluster_ProtectsMachineSecretsAndControlPlanes(t *testing.T) {
 	r := up(t)
 	secrets := r.Only(t, typeSecrets)

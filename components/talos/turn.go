@@ -467,6 +467,8 @@ func (t *turns) rejoinHooks(ctx *pulumi.Context, name string, node cluster.Machi
 // remember registers a resource that stores a checksum of each node's VM and configuration, after the resources in after. It is updated
 // after all nodes were changed. Its hook uncordons nodes that are still cordoned, and fails while a node is not back: after a failed or
 // interrupted run, the next run gets here again, because the state still has the old checksums.
+//
+// It is protected, and deleted before the machines: a destroy without a preview deletes what is not protected, before it refuses the rest.
 func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resource) (pulumi.Resource, error) {
 	background, name := ctx.Context(), t.NameOf("turns")
 	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error { return t.release(background) }, nil)
@@ -485,6 +487,6 @@ func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resou
 			sums[node.Node.Name] = node.sum
 		}
 	}
-	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: sums}, pulumi.Parent(t.Component), pulumi.DependsOn(after),
+	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: sums}, pulumi.Parent(t.Component), pulumi.DependsOn(after), pulumi.Protect(true),
 		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{announce, hook}}))
 }

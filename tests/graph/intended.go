@@ -30,3 +30,6 @@ var Created = []string{
 	"kubernetes:core/v1:Secret cilium-mesh-admin", "kubernetes:core/v1:Secret cilium-mesh-remote",
 	"kubernetes:core/v1:Secret cilium-mesh-server",
 }
+
+// Protected are resources that earlier releases did not protect.
+var Protected = []string{"pulumi:index:Stash talos-turns"}
