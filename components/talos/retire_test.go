@@ -116,8 +116,8 @@ func TestRetirement_OfAPreviewComparesWithTheDeclarationOfTheLastRunIfItsOutputI
 	assert.Empty(t, plan.Replaced, "an up always has the output")
 }
 
-// A run that removes a node and fails later does not delete its machine, which is off. If the node is declared again, nothing of the machine
-// changes.
+// A run that removes a node and fails later does not delete its machine, which is off. If the node is declared again, nothing of the
+// machine changes.
 func TestTalosCluster_ANodeThatIsNewWithAFormerMachineOpensNoGateUnseen(t *testing.T) {
 	all := retireSpec(arguments(t).Cluster).Nodes
 	for name, test := range map[string]struct {

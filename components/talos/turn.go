@@ -487,6 +487,6 @@ func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resou
 			sums[node.Node.Name] = node.sum
 		}
 	}
-	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: sums}, pulumi.Parent(t.Component), pulumi.DependsOn(after), pulumi.Protect(true),
-		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{announce, hook}}))
+	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: sums}, pulumi.Parent(t.Component), pulumi.DependsOn(after),
+		pulumi.Protect(true), pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{announce, hook}}))
 }

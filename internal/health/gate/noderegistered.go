@@ -26,8 +26,8 @@ type Node struct {
 	Kubelet   string         // version of its kubelet, e.g. v1.35.8
 }
 
-// An undeclared node is a remark and not judged: a node that is about to be added or removed makes the declared nodes no less healthy. So is a
-// cordoned one: a person may have done that, or a killed run, of which no later run knows once its change is taken back.
+// An undeclared node is a remark and not judged: a node that is about to be added or removed makes the declared nodes no less healthy. So
+// is a cordoned one: a person may have done that, or a killed run, of which no later run knows once its change is taken back.
 var nodeRegistered = check{
 	Name: "every declared node is registered under its name",
 	Looks: "there is a Node object of that name, and the kubelet reports to it; nodes that are not declared and nodes that are cordoned are " +

@@ -145,8 +145,8 @@ func (m Machine) disksProblem(declared turn.Node) error {
 	return nil
 }
 
-// takenProblem returns why another node cannot have the address or the VM of a machine that leaves: its VM is deleted only at the end of the
-// run, or has gone with a lost cluster.
+// takenProblem returns why another node cannot have the address or the VM of a machine that leaves: its VM is deleted only at the end of
+// the run, or has gone with a lost cluster.
 func (m Machine) takenProblem(name string, other turn.Node) error {
 	taken := "address " + m.Address.String()
 	switch {

@@ -22,7 +22,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
-// fake is a cluster in memory, whose pods are never evicted. A machine that is shut down is off at once. Methods that are not here are not called.
+// fake is a cluster in memory, whose pods are never evicted. A machine that is shut down is off at once. Methods that are not here are not
+// called.
 type fake struct {
 	turn.Remover
 	nodes   map[string]turn.KubeNode
