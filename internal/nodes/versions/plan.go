@@ -191,9 +191,19 @@ func undoes(kubernetes string, running []Running) bool {
 }
 
 // unfit returns why components would not start in another minor release: the configurations of their nodes have arguments that it does not
-// take. The declared configurations, which may lack these already, are applied only after the upgrade.
+// take. The declared configurations, which may lack these already, are applied only after the upgrade. Once more than API servers have the
+// release, there is no way back, and the run leaves what does not start to the declared configurations.
 func unfit(declared Releases, running []Running) (problems []error) {
 	on := map[[3]string][]turn.Node{} // by key of the stack file, version that runs, and what is wrong
+	begun := slices.ContainsFunc(running, func(node Running) bool {
+		for component, image := range node.Images {
+			version, err := ImageVersion(image)
+			if err == nil && component != APIServer && semver.MajorMinor(version) == semver.MajorMinor(declared.Kubernetes) {
+				return true
+			}
+		}
+		return false
+	})
 	for _, node := range running {
 		if node.Configuration == nil {
 			continue
@@ -207,7 +217,7 @@ func unfit(declared Releases, running []Running) (problems []error) {
 		wrong := machineconfig.Unfit(node.Configuration, declared.Kubernetes)
 		for component, image := range node.Images {
 			version, err := ImageVersion(image)
-			if err != nil || semver.MajorMinor(version) == semver.MajorMinor(declared.Kubernetes) {
+			if begun || err != nil || semver.MajorMinor(version) == semver.MajorMinor(declared.Kubernetes) {
 				continue // in this release it runs with its arguments, or an earlier run has changed it
 			}
 			for _, what := range wrong[string(component)] {

@@ -132,6 +132,24 @@ cluster: {apiServer: {extraArgs: {feature-gates: AppArmor=true, tls-min-version:
 	require.NoError(t, err)
 }
 
+// Going back is refused by then, so that nothing would ever correct the argument. The run leaves it to the configurations.
+func TestPlan_RefusesNoArgumentOnceMoreThanAPIServersHaveTheNewRelease(t *testing.T) {
+	has, err := configloader.NewFromBytes([]byte(`
+version: v1alpha1
+machine: {type: worker, kubelet: {extraArgs: {feature-gates: AppArmor=true}}}
+`))
+	require.NoError(t, err)
+	running := runs("v1.13.9", "v1.32.4")
+	running[0].Configuration = has
+	for _, component := range []Component{APIServer, ControllerManager} {
+		_, err = NewPlan(declared("v1.13.9", "v1.33.1"), running)
+		require.ErrorContains(t, err, "remove it while kubernetes.version is v1.32.4")
+		running[1].Images[component] = "x/" + string(component) + ":v1.33.1"
+	}
+	_, err = NewPlan(declared("v1.13.9", "v1.33.1"), running)
+	require.NoError(t, err)
+}
+
 func TestPlan_GoesBackWhileOnlyAPIServersHaveTheNewRelease(t *testing.T) {
 	begun := func(components ...Component) []Running {
 		running := runs("v1.12.7", "v1.34.2")
