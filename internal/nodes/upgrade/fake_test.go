@@ -373,8 +373,9 @@ func (f *fake) Version(_ context.Context, of turn.Node) (string, error) {
 func (f *fake) Image(_ context.Context, of turn.Node, component string) (string, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	runs := f.node(of.Name).runs[versions.Component(component)]
-	return runs, runs != "", nil
+	node := f.node(of.Name)
+	runs := node.runs[versions.Component(component)]
+	return runs, runs != "" && node.kube.Ready, nil // without its kubelet, nobody says that a pod is ready
 }
 
 func (f *fake) CiliumVersions(context.Context) ([]string, error) { return f.cilium, nil }

@@ -119,16 +119,17 @@ func (j *job) awaitAPIServers(ctx context.Context) error {
 }
 
 // awaitChanged waits until the nodes that are configured with the new image of a component run it, if others are to follow: an earlier run
-// may have ended because one did not start, and must not be finished with the next. If one does not, once all API servers are upgraded,
-// this component and all that follows are left to the machine configurations: these may correct the cause, reach one node after the other,
-// too, and make nothing newer than an API server.
+// may have ended because one did not start, and must not be finished with the next, nor with the kubelet of the node. If one does not, once
+// all API servers are upgraded, this component and all that follows are left to the machine configurations: these may correct the cause,
+// reach one node after the other, too, and make nothing newer than an API server.
 func (j *job) awaitChanged(
 	ctx context.Context, component versions.Component, plan versions.Plan, images map[string]map[versions.Component]string,
 ) error {
 	pending := plan.Kubernetes[component]
 	for _, node := range j.Spec.Nodes {
 		image := images[node.Name][component]
-		if len(pending) == 0 || image == "" || slices.Contains(pending, node) {
+		follow := len(pending) > 0 || slices.Contains(plan.Kubernetes[versions.Kubelet], node)
+		if !follow || image == "" || slices.Contains(pending, node) {
 			continue
 		}
 		what := fmt.Sprintf("%s on %s, which is changed already", component, node.Name)

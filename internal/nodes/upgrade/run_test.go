@@ -420,6 +420,27 @@ func TestRun_GoesBackToTheFormerReleaseIfAnAPIServerDoesNotStart(t *testing.T) {
 	}
 }
 
+// The turns of the kubelets wait for the component, so that no run would ever come to the configurations.
+func TestRun_AComponentThatDoesNotStartOnTheLastNodeIsLeftToo(t *testing.T) {
+	for _, component := range versions.StaticPods {
+		synctest.Test(t, func(t *testing.T) {
+			f, spec := newFake()
+			f.broken = map[versions.Component]string{component: "cp-3"}
+			_, err := f.run(t, spec)
+			require.ErrorContains(t, err, "cp-3")
+			f.log = nil
+			report, err := f.run(t, spec)
+			if component == versions.APIServer {
+				require.ErrorContains(t, err, "declare the former kubernetes.version")
+			} else {
+				require.NoError(t, err)
+				assert.Equal(t, string(component)+" on cp-3", report.Left)
+			}
+			assert.Empty(t, only(f.log, "kube"))
+		})
+	}
+}
+
 // Talos's new version on the workers shows nothing of the kubelet's.
 func TestRun_AKubeletThatDoesNotStartIsOnOneWorkerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
