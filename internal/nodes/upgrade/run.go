@@ -145,11 +145,19 @@ func (j *job) do(ctx context.Context) error {
 	if err := j.prepare(ctx, plan, late); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	if err := j.engine.InOrder(plan.Talos, func(node turn.Node) error { return j.upgradeNode(ctx, node) }); err != nil {
-		return err
+	upgrades := []func() error{
+		func() error {
+			return j.engine.InOrder(plan.Talos, func(node turn.Node) error { return j.upgradeNode(ctx, node) })
+		},
+		func() error { return j.upgradeKubernetes(ctx, plan, seen.running()) },
 	}
-	if err := j.upgradeKubernetes(ctx, plan, seen.running()); err != nil {
-		return err
+	if plan.Back { // the turns of Talos's upgrade wait for the API server that does not start
+		slices.Reverse(upgrades)
+	}
+	for _, upgrade := range upgrades {
+		if err := upgrade(); err != nil {
+			return err
+		}
 	}
 	if err := j.engine.InOrder(late, func(node turn.Node) error { return j.rebootNode(ctx, node) }); err != nil {
 		return err

@@ -420,6 +420,20 @@ func TestRun_GoesBackToTheFormerReleaseIfAnAPIServerDoesNotStart(t *testing.T) {
 	}
 }
 
+// The turns of Talos's upgrade wait for the API server, so that no run would ever come to it.
+func TestRun_GoesBackBeforeItChangesTheExtensions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.broken = map[versions.Component]string{versions.APIServer: "cp-1"}
+		_, err := f.run(t, spec)
+		require.Error(t, err)
+		f.log, spec.Kubernetes, spec.Schematic = nil, "v1.34.2", "bb"
+		_, _ = f.run(t, spec)
+		require.NotEmpty(t, f.log)
+		assert.Equal(t, "kube-apiserver on cp-1", f.log[0])
+	})
+}
+
 // The turns of the kubelets wait for the component, so that no run would ever come to the configurations.
 func TestRun_AComponentThatDoesNotStartOnTheLastNodeIsLeftToo(t *testing.T) {
 	for _, component := range versions.StaticPods {
