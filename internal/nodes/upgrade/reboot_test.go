@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
 )
 
 func TestRun_RebootsTheNodesThatHaveBootedBeforeTheDeclaredTimeInTheirTurns(t *testing.T) {
@@ -68,4 +70,19 @@ func TestSpec_ATimeInTheFutureIsRefused(t *testing.T) {
 	require.ErrorContains(t, spec.Validate(), "in the future")
 	spec.BootedSince = time.Now()
 	require.NoError(t, spec.Validate())
+}
+
+// It would not come back, and stay cordoned, for which each later run would wait before it came to the configurations.
+func TestRun_RebootsNoNodeOnceAComponentIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.broken = map[versions.Component]string{versions.ControllerManager: "cp-1"}
+		_, err := f.run(t, spec)
+		require.Error(t, err)
+		f.log, spec.BootedSince = nil, time.Now().Add(-time.Second)
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Equal(t, "kube-controller-manager on cp-1", report.Left)
+		assert.Empty(t, f.log)
+	})
 }
