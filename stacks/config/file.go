@@ -25,8 +25,13 @@ var fileForm = regexp.MustCompile(`^Pulumi\.([A-Za-z0-9._-]+)\.ya?ml$`)
 // Pulumi.STACK.yaml, gives the stack's name, and its folder is the checkout. If the file is not named so, the stack's name is the file's
 // name. It returns an error if the text is not a stack file. Load returns all other problems.
 func ParseFile(path string, text []byte) (Source, error) {
+	return parseIn(Checkout(filepath.Dir(path)), path, text)
+}
+
+// parseIn is ParseFile for a file of a checkout.
+func parseIn(checkout fs.FS, path string, text []byte) (Source, error) {
 	base := filepath.Base(path)
-	source := Source{Stack: strings.TrimSuffix(base, filepath.Ext(base)), Tree: Checkout(filepath.Dir(path)), SecretsElsewhere: true}
+	source := Source{Stack: strings.TrimSuffix(base, filepath.Ext(base)), Tree: checkout, SecretsElsewhere: true}
 	if name := fileForm.FindStringSubmatch(base); name != nil {
 		source.Stack = name[1]
 	}

@@ -75,11 +75,10 @@ func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := ParseFile(path, text)
+	source, err := parseIn(tree, path, text)
 	if err != nil {
 		return nil, err
 	}
-	source.Tree = tree
 	return loadAlone(source)
 }
 

@@ -32,6 +32,22 @@ func TestLoad_ReadsThePeersOfAMesh(t *testing.T) {
 	}, " "))
 }
 
+// The folder in which the command runs may be another project.
+func TestLoad_ReadsKeysOfAPeerByTheProjectBesideIt(t *testing.T) {
+	short := func(name string) string {
+		file := project(t, "  slipway:gitops:", "  gitops:")
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "Pulumi.yaml"), []byte("name: "+name+"\nruntime: go\n"), 0o600))
+		return file
+	}
+	elsewhere := filepath.Dir(short("website"))
+	t.Chdir(elsewhere)
+	_, err := loadFile(short("slipway"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	_, err = loadFile(short("home"))
+	assert.ErrorContains(t, err, "gitops: is a key of the project home to Pulumi; write slipway:gitops")
+}
+
 func TestLoad_RefusesPeersWithProblems(t *testing.T) {
 	for want, path := range map[string]string{
 		"mesh.peers[0]: other does not list this stack as its peer; add home to mesh.peers of other": project(t, "peers: [home, infra]", "peers: []"),
