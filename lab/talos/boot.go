@@ -141,7 +141,7 @@ func (b *boot) hang(reason string) ending {
 }
 
 // replyLimit is how long replies and streams delay the end of a node that stops in order.
-const replyLimit = 300 * time.Millisecond
+const replyLimit = time.Second
 
 // failBoot ends a boot sequence with an error and reboots after a while, as Talos does: into the former version, if the
 // version has never run since its upgrade.

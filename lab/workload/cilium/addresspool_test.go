@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 func TestReadPool_LeavesOutTheFirstAndLastAddressOnRequest(t *testing.T) {
 	p := pool(t, "{allowFirstLastIPs: 'No', blocks: [{cidr: 10.25.11.0/24}]}")
 	assert.Equal(t, []addressRange{{ips("10.25.11.1")[0], ips("10.25.11.254")[0]}}, p.ranges)
+	assert.Equal(t, ips("fd00::ff")[0], lastOf(netip.MustParsePrefix("fd00::/120")))
 	assert.Equal(t, map[string]string{"cilium.io/PoolConflict": "", "cilium.io/IPsTotal": "256", "cilium.io/IPsAvailable": "251",
 		"cilium.io/IPsUsed": "5"}, messages(p.conditions(3)))
 }

@@ -49,7 +49,7 @@ func Look(ctx context.Context, api API, id int) (seen Seen, err error) {
 		}
 		seen = Seen{Node: at.Node, Options: options(config)}
 		for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
-			if IsDisk(option) && !belongs(config[option], id) {
+			if IsDisk(option) && foreign(config[option], id) {
 				seen.Foreign = append(seen.Foreign, option)
 			}
 		}
@@ -67,10 +67,14 @@ var (
 // IsDisk reports whether an option is a disk: without one, the VM has none, and no default of Proxmox VE.
 func IsDisk(option string) bool { return diskOption.MatchString(option) }
 
-// belongs reports whether a disk belongs to a VM, which the name of its volume says.
-func belongs(disk any, id int) bool {
+// ofVM finds the VM in the name of a volume. Some storages, such as LINSTOR, give volumes other names.
+var ofVM = regexp.MustCompile(`\bvm-(\d+)-`)
+
+// foreign reports whether a disk belongs to another VM.
+func foreign(disk any, id int) bool {
 	volume, _, _ := strings.Cut(fmt.Sprint(disk), ",")
-	return strings.Contains(volume, fmt.Sprintf("vm-%d-", id))
+	owner := ofVM.FindStringSubmatch(volume[strings.LastIndex(volume, "/")+1:])
+	return owner != nil && owner[1] != strconv.Itoa(id)
 }
 
 // options returns the options of a configuration that the program declares.

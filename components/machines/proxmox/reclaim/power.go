@@ -29,7 +29,8 @@ func Power(ctx context.Context, api API, id int) (off bool, waiting []string, er
 			return err
 		}
 		for _, option := range options {
-			if IsDisk(option.Key) && !belongs(option.Value, id) && !belongs(option.Pending, id) {
+			others := func(disk any) bool { return disk == nil || foreign(disk, id) }
+			if IsDisk(option.Key) && others(option.Value) && others(option.Pending) {
 				continue
 			}
 			if (option.Pending != nil || option.Delete != 0) && waits.MatchString(option.Key) {

@@ -36,7 +36,8 @@ func TestPower_NamesWhatWaitsUntilTheVMWasOff(t *testing.T) {
 			{"key":"cores","value":2,"delete":0}]`, false, nil},
 		"by a CSI driver": {"running", `[{"key":"scsi1","value":"local-lvm:vm-9999-pvc-1,size=5G","delete":1},
 			{"key":"scsi2","pending":"local-lvm:vm-9999-pvc-2,size=5G"}]`, false, nil},
-		"off": {"stopped", `[]`, true, nil},
+		"of a storage with names of its own": {"running", `[{"key":"scsi1","pending":"linstor:pm-1a2b_1111,size=5G"}]`, false, []string{"scsi1"}},
+		"off":                                {"stopped", `[]`, true, nil},
 	} {
 		api, changes := proxmoxAPI(t, aVM(one.status, one.pending))
 		off, waiting, err := Power(t.Context(), api, wanted.ID)
