@@ -132,16 +132,8 @@ func TestMinors_AnAPIServerThatDoesNotStartGoesBack(t *testing.T) {
 
 // The scheduler's setting is one that Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows.
 func TestMinors_ASchedulerThatDoesNotStartGetsItsCorrectedSetting(t *testing.T) {
-	l := onKubernetes135(t, "gets-setting", map[string]any{"scheduler": map[string]any{"config": map[string]any{
-		"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-		"profiles": []any{map[string]any{"pluginConfig": []any{map[string]any{"name": "NodeResourcesFit", "args": map[string]any{
-			"scoringStrategy": map[string]any{
-				"type": "LeastAllocated", "resources": []any{map[string]any{"name": "cpu", "weight": 1}},
-				"requestedToCapacityRatio": map[string]any{"shape": []any{
-					map[string]any{"utilization": 0, "score": 0}, map[string]any{"utilization": 100, "score": 10},
-				}},
-			},
-		}}}}},
+	l := onKubernetes135(t, "gets-setting", map[string]any{"scheduler": map[string]any{"extraArgs": map[string]any{
+		"feature-gates": "ResourceHealthStatus=false", // on which another gate of 1.36 depends
 	}}})
 	l.declaresVersions("v1.14.1", "v1.36.4")
 	l.fails("kube-scheduler on infra-cp-1: .*correct its settings")
