@@ -1,7 +1,7 @@
 // Package bucket is the lab's object storage: two parts of S3's API, with the checks of Amazon's signature version 4 and S3's errors. A
 // Server has the files of a Git commit, which clients read; an Inbox takes what they write. Buckets are addressed by path
-// (https://HOST/BUCKET/KEY). gofakes3 cannot take its place, because it verifies no signatures. Not modelled: versions, delimiters, presigned
-// URLs, chunks with signatures, policies, several users.
+// (https://HOST/BUCKET/KEY). gofakes3 cannot take its place, because it verifies no signatures. Not modelled: versions, delimiters,
+// presigned URLs, chunks with signatures, policies, several users.
 package bucket
 
 import (

@@ -118,17 +118,18 @@ func manifestsAreThoseOfTalos(l *lab) {
 	}
 }
 
-// TestMinors_AnAPIServerThatDoesNotStartGoesBack declares what Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows. There is no
-// such test of a scheduler: in the lab, its pod is Ready whether or not it starts.
+// TestMinors_AnAPIServerThatDoesNotStartGoesBack declares what Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows. There
+// is no such test of a scheduler: in the lab, its pod is Ready whether or not it starts.
 func TestMinors_AnAPIServerThatDoesNotStartGoesBack(t *testing.T) {
 	l := labOfShape(t, "goes-back", func(s settings) {
 		s.withoutProviders()
 		s.set("gitops", map[string]any{"enabled": false})
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 		s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
-		s.set("talos", map[string]any{"version": "v1.14.1", "patches": map[string]any{"controlPlanes": []any{map[string]any{"cluster": map[string]any{
-			"apiServer": map[string]any{"extraArgs": map[string]any{"min-compatibility-version": "1.32"}},
-		}}}}})
+		wrong := map[string]any{"apiServer": map[string]any{"extraArgs": map[string]any{"min-compatibility-version": "1.32"}}}
+		s.set("talos", map[string]any{
+			"version": "v1.14.1", "patches": map[string]any{"controlPlanes": []any{map[string]any{"cluster": wrong}}},
+		})
 		s.set("kubernetes", map[string]any{"version": "v1.35.7"})
 	})
 	comesUp(l)

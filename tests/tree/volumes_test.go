@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The values have the names that they have in the chart's values.yaml and in the plugin's docs/config.md. This test does not render the chart.
+// The values have the names that they have in the chart's values.yaml and in the plugin's docs/config.md. This test does not render the
+// chart.
 func TestVolumes_TheExampleOfProxmoxCSIIsBuiltAndMakesTheDefaultClass(t *testing.T) {
 	pages := map[string]string{}
 	for _, text := range blocksOf(t, "docs/volumes.md") {

@@ -157,7 +157,9 @@ func (p addressPool) conditions(used int64) []metav1.Condition {
 	for _, count := range [][2]string{
 		{"Total", total.String()}, {"Available", new(big.Int).Sub(total, big.NewInt(used)).String()}, {"Used", strconv.FormatInt(used, 10)},
 	} {
-		all = append(all, metav1.Condition{Type: "cilium.io/IPs" + count[0], Status: metav1.ConditionUnknown, Reason: "noreason", Message: count[1]})
+		all = append(all, metav1.Condition{
+			Type: "cilium.io/IPs" + count[0], Status: metav1.ConditionUnknown, Reason: "noreason", Message: count[1],
+		})
 	}
 	return all
 }
