@@ -234,8 +234,7 @@ drift: ## Report what differs between the program and what exists, and change no
 
 .PHONY: mesh-ca
 mesh-ca: ## Print a new CA of a cluster mesh, for: make -s mesh-ca | pulumi config set --secret slipway:meshCA
-	@exec 3>&1; errors=$$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=Cilium CA" \
-		-addext keyUsage=critical,keyCertSign,cRLSign -keyout - -out - 2>&1 >&3) || { echo "$$errors" >&2; exit 1; }
+	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check mesh-ca
 
 .PHONY: handover-file
 handover-file: ## Write the file with which Flux takes over a component, or several: STACK=infra COMPONENT="cilium cert-manager"

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// MeshCA returns the command that makes a CA for a mesh, as `make mesh-ca` does with openssl.
+// MeshCA returns the command that makes a CA for a mesh.
 func MeshCA(name string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: "Print a new CA of a cluster mesh", Args: cobra.NoArgs,

@@ -1,5 +1,5 @@
-// Command config-check is `slipway check` alone, and `slipway handover-file` as its subcommand handover: built from source, it links no
-// Pulumi. Package check documents it.
+// Command config-check is `slipway check` alone, with `slipway handover-file` as its subcommand handover, and `slipway mesh-ca`: built from
+// source, it links no Pulumi. Package check documents it.
 //
 //	config-check                       # all Pulumi.*.yaml of this folder, or the nearest one above that has any
 //	config-check infra                 # Pulumi.infra.yaml, of this folder or one above
@@ -17,6 +17,6 @@ import (
 
 func main() {
 	c := check.Command("config-check")
-	c.AddCommand(check.HandOver("handover"))
+	c.AddCommand(check.HandOver("handover"), check.MeshCA("mesh-ca"))
 	os.Exit(command.Run(context.Background(), c, os.Args[1:]))
 }
