@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
@@ -54,7 +55,7 @@ func parseAgentStatus(report []byte) (status agentStatus, err error) {
 func (k *Kube) ciliumStatus(ctx context.Context, namespace, pod string) gate.CiliumStatus {
 	status, err := k.agentStatus(ctx, namespace, pod)
 	if err != nil {
-		return gate.CiliumStatus{Asked: true, Err: err.Error()}
+		return gate.CiliumStatus{Asked: true, Err: secrecy.Line(err.Error())}
 	}
 	return status.judged()
 }
@@ -75,15 +76,15 @@ func (status agentStatus) judged() gate.CiliumStatus {
 		}
 		switch c.State {
 		case "Failure":
-			seen.Problems = append(seen.Problems, fmt.Sprintf("%s reports a failure: %s", c.name, c.Msg))
+			seen.Problems = append(seen.Problems, fmt.Sprintf("%s reports a failure: %s", c.name, secrecy.Line(c.Msg)))
 		case "Warning":
-			seen.Remarks = append(seen.Remarks, fmt.Sprintf("%s warns: %s", c.name, c.Msg))
+			seen.Remarks = append(seen.Remarks, fmt.Sprintf("%s warns: %s", c.name, secrecy.Line(c.Msg)))
 		}
 	}
 	for _, controller := range status.Controllers {
 		if controller.Status.Failures > 0 {
-			seen.Remarks = append(seen.Remarks,
-				fmt.Sprintf("controller %s has failed %d times in a row: %s", controller.Name, controller.Status.Failures, controller.Status.Message))
+			seen.Remarks = append(seen.Remarks, fmt.Sprintf("controller %s has failed %d times in a row: %s",
+				controller.Name, controller.Status.Failures, secrecy.Line(controller.Status.Message)))
 		}
 	}
 	for _, match := range pool.FindAllStringSubmatch(status.IPAM.Status, -1) {

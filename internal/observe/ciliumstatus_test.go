@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -25,6 +26,16 @@ func TestAgentStatus_DistinguishesProblemsAndRemarks(t *testing.T) {
 		Remarks:  []string{"its container runtime warns: slow", "controller sync-endpoints has failed 7 times in a row: timeout"},
 		Pools:    []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:10:244:1::/64")},
 	}, status.judged())
+}
+
+func TestAgentStatus_HidesSecrets(t *testing.T) {
+	status, err := parseAgentStatus([]byte(`{"cilium": {"state": "Failure", "msg": "token=SECRETsecret"},
+  "kvstore": {"state": "Warning", "msg": "https://etcd:SECRETsecret@10.25.11.130: refused"},
+  "controllers": [{"name": "watch", "status": {"consecutive-failure-count": 1, "last-failure-msg": "password: SECRETsecret"}}]}`))
+	require.NoError(t, err)
+	seen := status.judged()
+	require.Len(t, append(seen.Problems, seen.Remarks...), 3)
+	assert.NotContains(t, fmt.Sprint(seen), "SECRETsecret")
 }
 
 func TestAgentStatus_RefusesOtherOutput(t *testing.T) {

@@ -11,7 +11,7 @@ var treeReady = check{
 	Name: "everything Flux applies from the root is Ready",
 	Looks: "all Kustomizations, ResourceSets, HelmReleases and sources that the root applies, directly or through another Kustomization or " +
 		"ResourceSet",
-	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories,buckets -A",
+	ByHand: "kubectl get kustomizations,resourcesets,helmreleases,gitrepositories,helmrepositories,ocirepositories,buckets -A",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		root, found := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
 		switch {
