@@ -188,8 +188,12 @@ func oneNode(s settings) {
 // labOfShape starts a lab of a clone of this checkout whose only stack is infra, in another shape, with flags of `lab start`.
 func labOfShape(t *testing.T, name string, shape func(settings), flags ...string) *lab {
 	t.Helper()
-	clone := filepath.Join(t.TempDir(), "slipway")
-	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
+	return labOfClone(t, cloneOf(t), name, shape, flags...)
+}
+
+// labOfClone does so of a clone with changes of its own.
+func labOfClone(t *testing.T, clone, name string, shape func(settings), flags ...string) *lab {
+	t.Helper()
 	require.NoError(t, os.Remove(filepath.Join(clone, "Pulumi.apps.yaml")))
 	editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), func(s settings) {
 		delete(s, "slipway:mesh")

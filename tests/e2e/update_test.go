@@ -1,0 +1,47 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// former is the commit whose program makes the cluster that this one's takes over: the first one with the versions that the lab runs by
+// default. SLIPWAY_FORMER names another, such as the tag of a release.
+const former = "b70d7874"
+
+// TestUpdate_TouchesNoPodAndNoMachineOfAFormerProgramsCluster brings a cluster up with the program and the tree of a former commit, and
+// then runs this one's, with the same stack file.
+func TestUpdate_TouchesNoPodAndNoMachineOfAFormerProgramsCluster(t *testing.T) {
+	t.Parallel()
+	clone, from := cloneOf(t), cmp.Or(os.Getenv("SLIPWAY_FORMER"), former)
+	programOf(t, clone, from)
+	runGit(t, "-C", clone, "checkout", "--quiet", from, "--", "Pulumi.infra.yaml")
+	l := labOfClone(t, clone, "update", changeable)
+	l.smallTree()
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	load := startLoad(l)
+	load.during(l, []change{{"this program", func(l *lab) {
+		programOf(l.t, l.project, "origin/main") // what was cloned
+		l.smallTree()
+		run{}.make(load)(l)
+	}}})
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+	unprotectAndDestroy(l)
+}
+
+// programOf makes the program of a clone that of a commit.
+func programOf(t *testing.T, clone, commit string) {
+	t.Helper()
+	of := []string{"cluster", "cmd", "components", "internal", "kubernetes", "stacks", "go.mod", "go.sum", "main.go"}
+	for _, part := range of {
+		require.NoError(t, os.RemoveAll(filepath.Join(clone, part)))
+	}
+	runGit(t, append([]string{"-C", clone, "checkout", "--quiet", commit, "--"}, of...)...)
+}
