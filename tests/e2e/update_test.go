@@ -22,7 +22,13 @@ func TestUpdate_TouchesNoPodAndNoMachineOfAFormerProgramsCluster(t *testing.T) {
 	clone, from := cloneOf(t), cmp.Or(os.Getenv("SLIPWAY_FORMER"), former)
 	programOf(t, clone, from)
 	runGit(t, "-C", clone, "checkout", "--quiet", from, "--", "Pulumi.infra.yaml")
-	l := labOfClone(t, clone, "update", changeable)
+	l := labOfClone(t, clone, "update", func(s settings) {
+		s.withoutProviders()
+		skip := map[string]any{"skip": true}
+		s.set("crds", map[string]any{"victoriaMetrics": skip, "cloudnativePG": skip, "rook": skip, "cephCSI": skip})
+		s.set("gitops", map[string]any{"timeout": "4m", "settings": map[string]any{"DOMAIN": "infra.home.arpa"}})
+		s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
+	})
 	l.smallTree()
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	load := startLoad(l)
