@@ -71,7 +71,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	for file in go.mod older.mod; do go -C lab/tools/proxmoxve test -modfile $$file . || exit 1; done
 	go -C lab/tools/kube test -vet=off . # vet would read all of Kubernetes
-	$(LAB_TESTS) -tags e2e -timeout 75m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos|Record|ArgoCD)'
+	$(LAB_TESTS) -tags e2e -timeout 75m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare|RealTalos|Record|ArgoCD|Update)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -145,6 +145,10 @@ restore: tools ## Rehearsals in three labs: expired certificates, a lost state, 
 .PHONY: resume
 resume: tools ## Kill runs at more than 50 points, finish each by the next run, and compare what they have made, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestResume'
+
+.PHONY: update
+update: tools ## The cluster of a former commit's program is taken over by this one's, in a lab: no pod and no machine is touched
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestUpdate'
 
 .PHONY: tutorial
 tutorial: tools ## The commands of docs/tutorial.md and of other documents, word for word, and what make drift finds, in a lab
