@@ -59,9 +59,12 @@ func specOf(cluster config.ClusterConfig, image string, extra map[string]string)
 	return strings.Join(spec, " ")
 }
 
-// Prepare starts the API server of a control plane with this configuration, unless it runs, and returns once it has answered. API servers
-// that no address needs any more end.
-func (c *ControlPlane) Prepare(ctx context.Context, cfg machinery.Provider) error {
+// Prepare starts a component of a control plane with this configuration, and returns once its program has answered; it calls ended if the
+// program ends before. An API server stays, and those that no address needs any more end. The others end, until they lead by Manage.
+func (c *ControlPlane) Prepare(ctx context.Context, component string, cfg machinery.Provider, ended func()) error {
+	if component != "kube-apiserver" {
+		return c.prepareManager(ctx, component, cfg.Cluster(), ended)
+	}
 	c.mu.Lock()
 	s, err := c.apiServer(cfg.Cluster())
 	if err == nil {
@@ -72,11 +75,22 @@ func (c *ControlPlane) Prepare(ctx context.Context, cfg machinery.Provider) erro
 	if err != nil {
 		return err
 	}
-	select {
-	case <-s.ready:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	return awaitStart(ctx, s.process, s.ready, ended)
+}
+
+// awaitStart returns once a program has answered. It calls ended if the program ends before.
+func awaitStart(ctx context.Context, p *process.Supervisor, ready <-chan struct{}, ended func()) error {
+	end := p.Ended()
+	for {
+		select {
+		case <-ready:
+			return nil
+		case <-end:
+			end = nil
+			ended()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -106,7 +120,7 @@ func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, erro
 	direct := rest.CopyConfig(c.admin)
 	direct.Host, direct.ServerName = "https://"+netip.AddrPortFrom(s.address, apiPort).String(), c.o.Loopback.String()
 	c.work.Go(func() {
-		if waitReady(life, direct) == nil {
+		if waitReady(life, direct, "/readyz") == nil {
 			close(s.ready)
 		}
 	})

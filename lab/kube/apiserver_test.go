@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ func TestControlPlane_AnswersOnEachAddressInItsVersion(t *testing.T) {
 	require.Equal(t, 1, servers(), "one process for one version")
 
 	endOne()
-	require.NoError(t, c.Prepare(t.Context(), next))
+	require.NoError(t, c.Prepare(t.Context(), "kube-apiserver", next, func() {}))
 	endOne, err = c.Serve(one, next)
 	require.NoError(t, err)
 	eventually("one is newer", func() bool { return version(one) == kubetest.Later })
@@ -126,7 +127,7 @@ func TestControlPlane_RunsEachMinorVersionWithItsProgram(t *testing.T) {
 
 			next := configOf(t, one.newer)
 			endFirst()
-			require.NoError(t, c.Prepare(t.Context(), next))
+			require.NoError(t, c.Prepare(t.Context(), "kube-apiserver", next, func() {}))
 			endFirst, err = c.Serve(first, next)
 			require.NoError(t, err)
 			eventually(first, one.newer)
@@ -144,6 +145,51 @@ func TestControlPlane_RunsEachMinorVersionWithItsProgram(t *testing.T) {
 			}
 			endFirst()
 		})
+	}
+}
+
+func TestControlPlane_PreparesAManagerThatDoesNotLeadAndNoneThatDoesNotStart(t *testing.T) {
+	var table process.Table
+	o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: kubetest.Config(t, nil),
+		Binary: kubetest.Binary(t, "kube"), Processes: &table}
+	c, err := Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(c.Stop)
+	await(t, c)
+	wrong := kubetest.Config(t, func(c *v1alpha1.Config) {
+		unknown := v1alpha1.Args{"no-such-flag": v1alpha1.NewArgValue("1", nil)}
+		c.ClusterConfig.ControllerManagerConfig.ExtraArgsConfig = unknown
+		c.ClusterConfig.SchedulerConfig = &v1alpha1.SchedulerConfig{ExtraArgsConfig: unknown}
+	})
+	for _, component := range []string{controllerManager, schedulerName} {
+		running := func() (n int) {
+			for _, p := range table.List() {
+				if p.Name == component {
+					n++
+				}
+			}
+			return n
+		}
+		require.NoError(t, c.Prepare(t.Context(), component, o.Config.(config.Provider), func() { t.Error("has ended") }), component)
+		require.Eventually(t, func() bool { return running() == 1 }, time.Minute, 50*time.Millisecond, "the one that leads")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		result, ended := make(chan error, 1), make(chan struct{})
+		go func() { result <- c.Prepare(ctx, component, wrong, func() { close(ended) }) }()
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Fatal(component, "has not ended")
+		}
+		log, err := c.Log(component, wrong)
+		require.NoError(t, err)
+		require.Contains(t, string(log), "unknown flag: --no-such-flag")
+		log, err = c.Log(component, o.Config.(config.Provider))
+		require.NoError(t, err)
+		require.NotContains(t, string(log), "no-such-flag")
+		require.Empty(t, result, "it is tried again")
+		cancel()
+		require.ErrorIs(t, <-result, context.Canceled)
 	}
 }
 

@@ -71,21 +71,22 @@ type ControlPlane struct {
 	work      sync.WaitGroup
 	stop      func()
 
-	mu        sync.Mutex
-	processes []*process.Supervisor // in start order: etcd first
-	servers   map[string]*apiServer // by version and extraArgs
-	newest    string                // the API server that was asked for last, by the same
-	managers  map[string]config.ClusterConfig
-	signer    config.ClusterConfig      // of the kube-controller-manager that leads, or has led last
-	pkis      map[string]*pki           // by the CAs of a control plane's configuration
-	kubelets  map[string]*sx509.KeyPair // client certificates, by node
-	sans      []string                  // of the API servers' certificates
-	listeners map[*passthrough]struct{}
-	suspended bool
-	stopped   bool
-	supersede context.CancelFunc // stops applying the current manifests; nil before the first
-	endAccess context.CancelFunc // ends the access of pods to Talos's API; nil if there is none
-	gone      bool               // a fault is on: the nodes' addresses are closed
+	mu         sync.Mutex
+	processes  []*process.Supervisor // in start order: etcd first
+	servers    map[string]*apiServer // by version and extraArgs
+	newest     string                // the API server that was asked for last, by the same
+	managers   map[string]config.ClusterConfig
+	candidates map[string]*candidate     // those that run, and those that have answered
+	signer     config.ClusterConfig      // of the kube-controller-manager that leads, or has led last
+	pkis       map[string]*pki           // by the CAs of a control plane's configuration
+	kubelets   map[string]*sx509.KeyPair // client certificates, by node
+	sans       []string                  // of the API servers' certificates
+	listeners  map[*passthrough]struct{}
+	suspended  bool
+	stopped    bool
+	supersede  context.CancelFunc // stops applying the current manifests; nil before the first
+	endAccess  context.CancelFunc // ends the access of pods to Talos's API; nil if there is none
+	gone       bool               // a fault is on: the nodes' addresses are closed
 }
 
 // Start writes the PKI and starts the processes. It returns before the API server answers; see Ready. ctx limits this
@@ -100,7 +101,8 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan manifests, 1),
 		managed: make(chan struct{}, 1), listeners: map[*passthrough]struct{}{}, servers: map[string]*apiServer{},
 		signer: o.Config.Cluster(), pkis: map[string]*pki{}, kubelets: map[string]*sx509.KeyPair{},
-		managers: map[string]config.ClusterConfig{controllerManager: o.Config.Cluster(), schedulerName: o.Config.Cluster()}}
+		candidates: map[string]*candidate{},
+		managers:   map[string]config.ClusterConfig{controllerManager: o.Config.Cluster(), schedulerName: o.Config.Cluster()}}
 	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = sync.OnceFunc(c.shutdown)
 	if err := c.writeFiles(); err != nil {
@@ -242,15 +244,16 @@ func (c *ControlPlane) logOf(name string) string { return filepath.Join(c.o.Dir,
 
 // Log returns what the process of a component has written, with which a control plane of this configuration works.
 func (c *ControlPlane) Log(component string, cfg machinery.Provider) ([]byte, error) {
-	path := c.logOf(component)
+	path, cluster := c.logOf(component), cfg.Cluster()
+	c.mu.Lock()
 	if component == "kube-apiserver" {
-		cluster := cfg.Cluster()
-		c.mu.Lock()
 		if s := c.servers[specOf(cluster, cluster.APIServer().Image(), oneEach(cluster.APIServer().ExtraArgs()))]; s != nil {
 			path = s.log
 		}
-		c.mu.Unlock()
+	} else if one := c.candidates[candidateKey(component, cluster)]; one != nil && one.users > 0 {
+		path = one.log
 	}
+	c.mu.Unlock()
 	return os.ReadFile(path)
 }
 
@@ -264,7 +267,7 @@ func (c *ControlPlane) end(p *process.Supervisor) {
 
 // startRest waits for the API server, starts the other components, and applies the bootstrap manifests as Talos does.
 func (c *ControlPlane) startRest(ctx context.Context) {
-	if err := waitReady(ctx, c.admin); err != nil {
+	if err := waitReady(ctx, c.admin, "/readyz"); err != nil {
 		return // stopped meanwhile
 	}
 	c.work.Go(func() { c.keepManagers(ctx) })

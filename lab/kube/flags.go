@@ -52,8 +52,9 @@ func (f flags) merge(extra map[string]string) (refused []string) {
 
 func owned(flag string) bool {
 	switch flag {
-	case "bind-address", "secure-port", "etcd-servers", "advertise-address", "leader-elect", "config", "kubeconfig", "audit-log-path",
-		"endpoint-reconciler-type", "authentication-kubeconfig", "authorization-kubeconfig", "authorization-config", "authentication-config", "encryption-provider-config":
+	case "bind-address", "secure-port", "etcd-servers", "advertise-address", "leader-elect", "leader-elect-resource-name", "config",
+		"kubeconfig", "audit-log-path", "endpoint-reconciler-type", "authentication-kubeconfig", "authorization-kubeconfig",
+		"authorization-config", "authentication-config", "encryption-provider-config":
 		return true
 	}
 	return strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-certificate") || strings.HasSuffix(flag, "-key") ||

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/wait"
 )
 
-// waitReady waits until the API server's /readyz answers ok, or ctx ends.
-func waitReady(ctx context.Context, cfg *rest.Config) error {
+// waitReady waits until a path of a component answers ok, or ctx ends.
+func waitReady(ctx context.Context, cfg *rest.Config, path string) error {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = 2 * time.Second
 	client, err := discovery.NewDiscoveryClientForConfig(short)
@@ -20,7 +20,7 @@ func waitReady(ctx context.Context, cfg *rest.Config) error {
 		return err
 	}
 	for {
-		body, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		body, err := client.RESTClient().Get().AbsPath(path).DoRaw(ctx)
 		if err == nil && string(body) == "ok" {
 			return nil
 		}

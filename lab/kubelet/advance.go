@@ -33,7 +33,12 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 		}
 	}
 	view.sandbox = s
-	if w.k.held(pod) {
+	if held, ends := w.k.held(pod); held {
+		if ends {
+			s.mu.Lock()
+			s.of(pod.Spec.Containers[0].Name).backOff(pod, pod.Spec.Containers[0].Name)
+			s.mu.Unlock()
+		}
 		return 0 // it is woken
 	}
 	for i := range pod.Spec.InitContainers {
@@ -161,9 +166,7 @@ func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec 
 		if wait := time.Until(c.retryAt); wait > 0 {
 			w.warn(ctx, pod, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", spec.Name, pod.Name, pod.Namespace,
 				pod.UID))
-			c.waiting = corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
-				Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)", process.Backoff(int(c.restarts)+1), spec.Name,
-					pod.Name, pod.Namespace, pod.UID)}
+			c.backOff(pod, spec.Name)
 			return wait, waiting
 		}
 		c.restarts++
@@ -178,6 +181,13 @@ func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec 
 		return 4 * retry, waiting
 	}
 	return 0, running
+}
+
+// backOff records that the container waits for its next run.
+func (c *container) backOff(pod *corev1.Pod, name string) {
+	c.waiting = corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
+		Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)", process.Backoff(int(c.restarts)+1), name, pod.Name,
+			pod.Namespace, pod.UID)}
 }
 
 // recordExit records how a run ended and when the next one may begin.

@@ -64,6 +64,13 @@ func TestStaticPods_AreReplacedWhenTheyChangeAndStartWhenTheirProgramRuns(t *tes
 		return len(p.Spec.Containers) == 1 && p.Spec.Containers[0].Image == "registry.k8s.io/kube-apiserver:v1.35.9" &&
 			p.Labels["app.kubernetes.io/version"] == "v1.35.9" && !podReady(&p.Status)
 	})
+	now.Store(&StaticPod{Name: "kube-apiserver", Image: "registry.k8s.io/kube-apiserver:v1.35.9", Hash: "b", Ends: true})
+	k.StaticPodsChanged()
+	w.eventually(t, func() bool {
+		p := pod()
+		return len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].State.Waiting != nil &&
+			p.Status.ContainerStatuses[0].State.Waiting.Reason == "CrashLoopBackOff" && !podReady(&p.Status)
+	})
 	now.Store(&StaticPod{Name: "kube-apiserver", Image: "registry.k8s.io/kube-apiserver:v1.35.9", Hash: "b", Runs: true})
 	k.StaticPodsChanged()
 	w.eventually(t, func() bool { p := pod(); return podReady(&p.Status) })

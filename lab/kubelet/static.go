@@ -25,6 +25,7 @@ type StaticPod struct {
 	// Annotations are those in which Talos numbers what the pod is made from.
 	Annotations map[string]string
 	Runs        bool // its program runs; until then its container does not start
+	Ends        bool // its program has ended at its start
 }
 
 // resources of the components' pods, as Talos requests them.
@@ -88,12 +89,17 @@ func (k *Kubelet) keepMirrorPod(ctx context.Context, static StaticPod) error {
 	return err
 }
 
-// held tells whether a mirror pod's program does not run yet.
-func (k *Kubelet) held(pod *corev1.Pod) bool {
+// held tells whether a mirror pod's program does not run yet, and whether it has ended at its start.
+func (k *Kubelet) held(pod *corev1.Pod) (held, ends bool) {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
-		return false
+		return false, false
 	}
-	return slices.ContainsFunc(k.o.staticPods(), func(s StaticPod) bool { return s.Name+"-"+k.o.Name == pod.Name && !s.Runs })
+	for _, s := range k.o.staticPods() {
+		if s.Name+"-"+k.o.Name == pod.Name {
+			return !s.Runs, !s.Runs && s.Ends
+		}
+	}
+	return false, false
 }
 
 func (k *Kubelet) mirrorPod(static StaticPod) *corev1.Pod {

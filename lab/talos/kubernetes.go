@@ -33,9 +33,9 @@ type Kubernetes interface {
 type ControlPlane interface {
 	// Ready is closed once the API server answers.
 	Ready() <-chan struct{}
-	// Prepare starts the API server of a control plane's configuration, in its version and with its flags, and returns once it has
-	// answered.
-	Prepare(ctx context.Context, cfg config.Provider) error
+	// Prepare starts a component of a control plane's configuration, in its version and with its flags, and returns once its program has
+	// answered; it calls ended if the program ends before.
+	Prepare(ctx context.Context, component string, cfg config.Provider, ended func()) error
 	// Serve makes the API server of a control plane's configuration answer on port 6443 of an address of this host, until stop is
 	// called.
 	Serve(a netip.Addr, cfg config.Provider) (stop func(), err error)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 )
@@ -20,6 +19,7 @@ type staticPod struct {
 	spec string          // of the component, when its pod was made
 	cfg  config.Provider // the configuration that it runs with
 	made bool            // its container was made
+	ends bool            // its program has ended at its start
 	up   bool            // its program runs
 }
 
@@ -31,6 +31,7 @@ type StaticPod struct {
 	// Annotations are those in which Talos numbers what the pod is made from.
 	Annotations map[string]string
 	Runs        bool // its program runs
+	Ends        bool // its program has ended at its start
 }
 
 // keepStaticPod runs a component of this control plane as the active configuration says. A change of the pod ends the running one, and the
@@ -86,7 +87,7 @@ func (b *boot) restartStaticPod(name string) error {
 	}
 	b.staticPodsChanged()
 	if !c.Enabled {
-		b.runsNow(name, spec)
+		b.note(name, spec, func(pod *staticPod) { pod.up = true })
 		return nil
 	}
 	pull := func(ctx context.Context) error { return b.pull(ctx, common.ContainerdNamespace_NS_CRI, c.Image) }
@@ -96,18 +97,13 @@ func (b *boot) restartStaticPod(name string) error {
 	if err := sleep(b.ctx, b.site.cfg.Latency.PodStart); err != nil {
 		return err
 	}
-	b.site.mu.Lock()
-	if pod := b.static[name]; pod != nil && pod.spec == spec {
-		pod.made = true
+	b.note(name, spec, func(pod *staticPod) { pod.made = true })
+	ended := func() { b.note(name, spec, func(pod *staticPod) { pod.ends = true }) }
+	prepare := func(ctx context.Context) error { return plane.Prepare(ctx, name, cfg, ended) }
+	if err := b.whileWanted(name, spec, prepare); err != nil {
+		return err
 	}
-	b.site.mu.Unlock()
-	if name == k8s.APIServerID {
-		prepare := func(ctx context.Context) error { return plane.Prepare(ctx, cfg) }
-		if err := b.whileWanted(name, spec, prepare); err != nil {
-			return err
-		}
-	}
-	b.runsNow(name, spec)
+	b.note(name, spec, func(pod *staticPod) { pod.up = true })
 	return nil
 }
 
@@ -124,11 +120,11 @@ func (b *boot) whileWanted(name, spec string, f func(context.Context) error) err
 	return f(ctx)
 }
 
-// runsNow records that the program of a pod runs.
-func (b *boot) runsNow(name, spec string) {
+// note records how far the pod of a spec is.
+func (b *boot) note(name, spec string, how func(*staticPod)) {
 	b.site.mu.Lock()
 	if pod := b.static[name]; pod != nil && pod.spec == spec {
-		pod.up = true
+		how(pod)
 	}
 	b.site.mu.Unlock()
 	b.staticPodsChanged()
@@ -153,7 +149,7 @@ func (b *boot) staticPods() []StaticPod {
 	var out []StaticPod
 	for _, name := range slices.Sorted(maps.Keys(b.static)) {
 		if pod := b.static[name]; pod.Enabled {
-			out = append(out, StaticPod{Name: name, Image: pod.Image, Hash: pod.spec, Annotations: pod.Annotations(), Runs: pod.up})
+			out = append(out, StaticPod{Name: name, Image: pod.Image, Hash: pod.spec, Annotations: pod.Annotations(), Runs: pod.up, Ends: pod.ends})
 		}
 	}
 	return out

@@ -248,6 +248,46 @@ func TestKubernetesVersion_ChangesTheStaticPodsOfOneNodeAtATime(t *testing.T) {
 	require.True(t, strings.HasSuffix(w.kube.manager("kube-scheduler"), ":v1.35.8"))
 }
 
+func TestStaticPods_AreNotReadyWhileTheirProgramEndsAtItsStart(t *testing.T) {
+	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		t.Run(component, func(t *testing.T) {
+			w := newWorld(t)
+			w.cluster(1, 0)
+			w.kube.set(func() { w.kube.ends = component })
+			applied := func(value string) {
+				_, err := w.admin(11).ApplyConfiguration(w.ctx, auto(w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+					args := v1alpha1.Args{"v": v1alpha1.NewArgValue(value, nil)}
+					c.ClusterConfig.APIServerConfig.ExtraArgsConfig = args
+					c.ClusterConfig.ControllerManagerConfig.ExtraArgsConfig = args
+					c.ClusterConfig.SchedulerConfig.ExtraArgsConfig = args
+				})))
+				require.NoError(t, err)
+			}
+			pods := func() map[string]talos.StaticPod {
+				k, _ := w.kube.kubelet(node(11))
+				all := map[string]talos.StaticPod{}
+				for _, p := range k.StaticPods() {
+					all[p.Name] = p
+				}
+				return all
+			}
+			applied("3")
+			w.eventually("it is not ready", func() bool { p := pods()[component]; return p.Ends && !p.Runs })
+			w.eventually("the others are", func() bool {
+				for name, p := range pods() {
+					if name != component && !p.Runs {
+						return false
+					}
+				}
+				return true
+			})
+			w.kube.set(func() { w.kube.ends = "" })
+			applied("4")
+			w.eventually("another configuration starts", func() bool { p := pods()[component]; return p.Runs && !p.Ends })
+		})
+	}
+}
+
 func TestReboot_KeepsThePulledImages(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)

@@ -55,6 +55,7 @@ type fakeKubernetes struct {
 	noCordon  bool                           // the API server takes no cordon
 	blocked   bool                           // no pod can be evicted
 	noCNI     bool                           // no node becomes ready
+	ends      string                         // the component whose program ends at its start
 	recovered string                         // the id of the bootstrap that began with a snapshot
 	did       []string                       // what kubelets were asked for, in order
 	slow      sync.Mutex                     // held: an API server that stops takes its time
@@ -230,7 +231,17 @@ func (c *fakeControlPlane) Database(to io.Writer) error {
 	return err
 }
 
-func (c *fakeControlPlane) Prepare(context.Context, config.Provider) error { return nil }
+// Prepare waits while the component ends at its start.
+func (c *fakeControlPlane) Prepare(ctx context.Context, component string, _ config.Provider, ended func()) error {
+	ends := false
+	c.set(func() { ends = c.f.ends == component })
+	if !ends {
+		return nil
+	}
+	ended()
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 // Log returns a line with the component's name and image.
 func (c *fakeControlPlane) Log(component string, cfg config.Provider) ([]byte, error) {

@@ -118,24 +118,42 @@ func manifestsAreThoseOfTalos(l *lab) {
 	}
 }
 
-// TestMinors_AnAPIServerThatDoesNotStartGoesBack declares what Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows. There
-// is no such test of a scheduler: in the lab, its pod is Ready whether or not it starts.
+// TestMinors_AnAPIServerThatDoesNotStartGoesBack declares what Kubernetes 1.35 takes, 1.36 refuses, and no table of Slipway knows.
 func TestMinors_AnAPIServerThatDoesNotStartGoesBack(t *testing.T) {
-	l := labOfShape(t, "goes-back", func(s settings) {
+	l := onKubernetes135(t, "goes-back", "apiServer")
+	l.declaresVersions("v1.14.1", "v1.36.4")
+	l.fails("kube-apiserver on infra-cp-1: .*declare the former kubernetes.version with the setting corrected")
+	l.declare("talos", map[string]any{"patches": map[string]any{}})
+	upgraded("v1.14.1", "v1.35.7")(l)
+	upgraded("v1.14.1", "v1.36.4")(l)
+}
+
+// TestMinors_ASchedulerThatDoesNotStartIsLeftToItsCorrectedConfiguration declares the same of a scheduler: the next up finds it not running,
+// and goes on to the configurations, which correct it and bring the kubelets.
+func TestMinors_ASchedulerThatDoesNotStartIsLeftToItsCorrectedConfiguration(t *testing.T) {
+	l := onKubernetes135(t, "is-left", "scheduler")
+	l.declaresVersions("v1.14.1", "v1.36.4")
+	l.fails(`(?s)kube-scheduler on infra-cp-1: .*correct its settings.*minCompatibilityVersion version 1\.32 is not between`)
+	l.declare("talos", map[string]any{"patches": map[string]any{}})
+	out := l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Contains(t, out, "kube-scheduler on infra-cp-1, which is changed already")
+	l.runsVersions("v1.14.1", "v1.36.4")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra", "--expect-no-changes")
+}
+
+// onKubernetes135 is a lab with a cluster of one control plane and one worker, with an argument of a component that Kubernetes 1.36 refuses.
+func onKubernetes135(t *testing.T, name, component string) *lab {
+	l := labOfShape(t, name, func(s settings) {
 		s.withoutProviders()
 		s.set("gitops", map[string]any{"enabled": false})
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 		s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
-		wrong := map[string]any{"apiServer": map[string]any{"extraArgs": map[string]any{"min-compatibility-version": "1.32"}}}
+		wrong := map[string]any{component: map[string]any{"extraArgs": map[string]any{"min-compatibility-version": "1.32"}}}
 		s.set("talos", map[string]any{
 			"version": "v1.14.1", "patches": map[string]any{"controlPlanes": []any{map[string]any{"cluster": wrong}}},
 		})
 		s.set("kubernetes", map[string]any{"version": "v1.35.7"})
 	})
 	comesUp(l)
-	l.declaresVersions("v1.14.1", "v1.36.4")
-	l.fails("kube-apiserver on infra-cp-1: .*declare the former kubernetes.version with the setting corrected")
-	l.declare("talos", map[string]any{"patches": map[string]any{}})
-	upgraded("v1.14.1", "v1.35.7")(l)
-	upgraded("v1.14.1", "v1.36.4")(l)
+	return l
 }

@@ -24,6 +24,7 @@ type Supervisor struct {
 	log    *slog.Logger
 	cancel context.CancelFunc
 	done   chan struct{}
+	ended  chan struct{}
 
 	mu      sync.Mutex
 	current *Process
@@ -36,13 +37,14 @@ func Supervise(s Spec, log *slog.Logger) (*Supervisor, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	v := &Supervisor{spec: s, log: log, cancel: cancel, done: make(chan struct{}), current: p}
+	v := &Supervisor{spec: s, log: log, cancel: cancel, done: make(chan struct{}), ended: make(chan struct{}), current: p}
 	go v.run(ctx, p)
 	return v, nil
 }
 
 func (v *Supervisor) run(ctx context.Context, p *Process) {
 	defer close(v.done)
+	ended := sync.OnceFunc(func() { close(v.ended) })
 	restarts := 0
 	for {
 		began := time.Now()
@@ -52,6 +54,7 @@ func (v *Supervisor) run(ctx context.Context, p *Process) {
 				return
 			case <-p.Done():
 			}
+			ended()
 			v.log.Warn("process ended by itself; restarting it", "cluster", v.spec.Cluster, "name", v.spec.Name, "exit", p.ExitCode(), "log",
 				v.spec.Log)
 		}
@@ -74,6 +77,9 @@ func (v *Supervisor) run(ctx context.Context, p *Process) {
 		v.mu.Unlock()
 	}
 }
+
+// Ended is closed once the child has ended by itself.
+func (v *Supervisor) Ended() <-chan struct{} { return v.ended }
 
 // Stop ends the supervision and the child: SIGTERM, then SIGKILL after grace.
 func (v *Supervisor) Stop(grace time.Duration) {
