@@ -15,6 +15,7 @@ import (
 type waiting struct {
 	rank   int  // nodes of a lower rank go first
 	spared bool // the cluster could spare the node when it was looked at last
+	begun  int  // turns that had begun when that look began
 }
 
 // errOvertaken ends a wait for the cluster, because another node has begun its turn.
@@ -55,6 +56,7 @@ func (e *Engine) look(ctx context.Context, c Change, since time.Time) (missing s
 	if e.busy(c) != "" {
 		return "", errOvertaken
 	}
+	begun, _ := e.recent()
 	switch {
 	case c.Awaits == Nothing:
 	case c.Awaits == OthersWell:
@@ -72,20 +74,32 @@ func (e *Engine) look(ctx context.Context, c Change, since time.Time) (missing s
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.waiting[node.Name] = waiting{e.rank(node), missing == "" && err == nil}
+	e.waiting[node.Name] = waiting{e.rank(node), missing == "" && err == nil, begun}
 	return missing, err
 }
 
 // stable is how long the cluster must be able to spare the node of a change. One that takes nothing from it looks once. Before a node leaves
-// for good, the removal of another one may not show in the checks yet.
+// for good, the removal of another one may not show in the checks yet. If no checks can show what the turns of others do, the nodes that
+// follow another one within StableFor need not wait for as long as it did.
 func (e *Engine) stable(c Change) time.Duration {
+	_, recent := e.recent()
 	switch {
+	case c.Awaits == Spared && recent && len(e.Checks)+len(e.Leaving) == 0:
+		return followFor
 	case c.Leaves && (c.Awaits == Spared || len(e.Leaving) > 0):
 		return max(StableFor, e.Settle.Duration)
 	case c.Awaits == Spared:
 		return StableFor
 	}
 	return 0
+}
+
+// recent returns how many turns have begun, and whether the last one has just begun and others are still in theirs.
+func (e *Engine) recent() (begun int, recent bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	begun = len(e.begun)
+	return begun, len(e.taking) > 0 && time.Since(e.begun[begun-1]) <= StableFor
 }
 
 // refuse ends the wait of a node that does not get its turn. After it, no other node gets one.
@@ -126,17 +140,19 @@ func (e *Engine) leave(node Node) {
 	delete(e.waiting, node.Name)
 }
 
-// take begins a node's turn, unless another one is in its turn or goes first.
+// take begins a node's turn, unless another one is in its turn or goes first, or has begun its turn since the cluster was looked at: that
+// one was not counted.
 func (e *Engine) take(c Change) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.failed != "" || e.busyLocked(c) != "" {
+	if e.failed != "" || e.busyLocked(c) != "" || e.waiting[c.Node.Name].begun != len(e.begun) {
 		return false
 	}
 	if e.taking == nil {
 		e.taking = map[string]Change{}
 	}
 	e.taking[c.Node.Name] = c
+	e.begun = append(e.begun, time.Now())
 	return true
 }
 

@@ -102,6 +102,32 @@ func TestBegin_ControlPlanesGoFirstAndAloneAndWorkersTogether(t *testing.T) {
 	})
 }
 
+func TestTake_AHundredWorkersOfWhichTwentyMayBeAwayTakeATenthOfTheTime(t *testing.T) {
+	together := func(_ *Engine, nodes []Node, do func(Node) error) error { return InParallel(len(nodes), nodes, do) }
+	took := func(share cluster.Share, begin func(*Engine, []Node, func(Node) error) error) (took time.Duration) {
+		most := 0
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(100)
+			e := f.engine(t, nodes)
+			e.MaxUnavailable = share
+			f.onEvict = func(Pod) error {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				most = max(most, len(e.taking))
+				return nil
+			}
+			start := time.Now()
+			require.NoError(t, begin(e, nodes[3:], func(node Node) error { return e.Take(t.Context(), f.change(nodes, node.Name)) }))
+			took = time.Since(start)
+		})
+		assert.Equal(t, share.Of(100), most, "nodes that were drained at once")
+		return took
+	}
+	alone := took("1", (*Engine).InOrder)
+	assert.Less(t, took("20%", (*Engine).InOrder), alone/10, "by runs of the probe, which ask for as many turns as there may be")
+	assert.Less(t, took("20%", together), alone/10, "by updates of resources, which all ask at the same time")
+}
+
 func TestBegin_TheFirstWorkerWithEachChangeIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 3, "3")

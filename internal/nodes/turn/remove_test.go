@@ -95,7 +95,7 @@ func TestRemove_OfANodeThatTheClusterDoesNotKnowIsDoneAtOnce(t *testing.T) {
 func TestRemove_PodsOfADeadKubeletAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(2)
-		f.nodes["worker-1"] = KubeNode{}
+		f.nodes["worker-1"], f.nodes["worker-2"], f.nodes["worker-3"] = KubeNode{}, KubeNode{}, KubeNode{}
 		f.onEvict = func(Pod) error { return BlockedError{"no"} }
 		start := time.Now()
 		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
@@ -336,6 +336,32 @@ func TestRemove_AsManyWorkersLeaveAtOnceAsMayBeOutOfService(t *testing.T) {
 		})
 	}
 	assert.Less(t, took["20%"], took["1"]/10)
+}
+
+// slowly is a cluster whose answer about checks takes time, in which others are asked, too.
+type slowly struct{ *fake }
+
+func (s slowly) Unmet(ctx context.Context, checks []cluster.Check) (string, error) {
+	time.Sleep(10 * time.Millisecond)
+	return s.fake.Unmet(ctx, checks)
+}
+
+func TestRemove_OfWorkersAtTheSameTimeCountsThoseThatAreNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(20)
+		e := f.checked(t, nodes[:13], func() bool { return false })
+		e.Cluster, e.MaxUnavailable = slowly{f}, "5"
+		f.nodes["worker-1"] = KubeNode{}
+		most := 0
+		f.onEvict = func(Pod) error {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			most = max(most, len(e.taking))
+			return nil
+		}
+		require.NoError(t, e.InOrder(nodes[13:], func(node Node) error { return e.Remove(t.Context(), f, node) }))
+		assert.Equal(t, 4, most, "nodes that were drained at once")
+	})
 }
 
 func TestRemove_AfterAFailureNoOtherNodeLeaves(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 const (
 	SpareTimeout = 10 * time.Minute // longest wait until the cluster can spare a node; covers the reboot of another machine with slow disks
 	StableFor    = 3 * time.Second  // how long each condition must hold without a break
+	followFor    = time.Second      // the same for the turn of one more worker that begins beside others
 
 	RestartTimeout = time.Minute     // longest wait until Talos restarts a service for a change that it has taken
 	detachTimeout  = 5 * time.Minute // from the end of the pods until their volumes are detached
@@ -102,6 +103,7 @@ type Engine struct {
 	mu      sync.Mutex
 	waiting map[string]waiting   // nodes that wait for their turn
 	taking  map[string]Change    // of the nodes in their turn
+	begun   []time.Time          // when each turn has begun
 	back    map[string]time.Time // since when a node that an earlier run has left cordoned is healthy again
 	failed  string               // the first node whose turn failed: after it, no other one begins
 	proven  map[string]bool      // changes, by Of, with which a worker has ended its turn: until then, workers get each one after the other
