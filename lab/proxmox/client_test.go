@@ -2,7 +2,9 @@ package proxmox
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -48,4 +50,18 @@ func TestErrors_AreInTheBodyOfHTTP2(t *testing.T) {
 	assert.Equal(t, 2, res.ProtoMajor)
 	assert.Equal(t, http.StatusInternalServerError, res.StatusCode)
 	assert.Contains(t, body.String(), "does not exist")
+}
+
+// A test measures by the line when the first request of a run has arrived.
+func TestLog_HasTheFirstRequestOfAClientWithAToken(t *testing.T) {
+	var log bytes.Buffer
+	w := newWorld(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	w.token = ""
+	w.call(http.MethodGet, "version", nil)
+	require.NotContains(t, log.String(), "first request")
+	w.token = admin
+	w.get("version")
+	w.get("nodes")
+	require.Equal(t, 1, strings.Count(log.String(), `msg="first request" method=GET path=/api2/json/version`), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "first request"), log.String())
 }

@@ -47,6 +47,7 @@ type Cluster struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup // tasks
+	asked   sync.Once      // writes of the first request to the log
 
 	mu       sync.Mutex
 	machines map[int]*machine

@@ -122,6 +122,7 @@ func (c *Cluster) serve(r *http.Request, handle func(*request) (any, error)) (an
 	if err != nil {
 		return nil, err
 	}
+	c.asked.Do(func() { c.log.Info("first request", "method", r.Method, "path", r.URL.Path) })
 	if err := c.requestError(r); err != nil {
 		return nil, err
 	}
