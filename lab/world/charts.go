@@ -32,6 +32,7 @@ const (
 	cephHost          = "ceph.github.io" // below /ceph-csi-operator
 	victoriaMetrics   = "victoriametrics/helm-charts/victoria-metrics-k8s-stack"
 	cloudNativePGRepo = "cloudnative-pg/charts/cloudnative-pg"
+	podinfoRepo       = "stefanprodan/charts/podinfo" // of docs/first-app.md
 )
 
 // coreHosts serve the charts of the core services, of Flux and of Rook, and the release manifests of all CRDs.
@@ -132,7 +133,7 @@ func (w *World) ociRegistry() (http.Handler, error) {
 	}
 	archives := map[string]string{operatorOCI: operator}
 	for repository, chart := range map[string]string{
-		spegelOCI: "spegel", victoriaMetrics: "victoria-metrics-k8s-stack", cloudNativePGRepo: "cloudnative-pg",
+		spegelOCI: "spegel", victoriaMetrics: "victoria-metrics-k8s-stack", cloudNativePGRepo: "cloudnative-pg", podinfoRepo: "podinfo",
 	} {
 		if archives[repository], err = charts.Pack(chart, w.Home.Dir); err != nil {
 			return nil, err

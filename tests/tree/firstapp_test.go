@@ -5,38 +5,86 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/docs"
 )
 
 // encrypted stands for the file of the page that kubeseal or sops writes.
 const encrypted = "apiVersion: v1\nkind: Secret\nmetadata: {name: notes}\nstringData: {password: example}\n"
 
+// TestFirstApp_ThePageIsBuiltAndKeepsTheRules adds the application to the clusters of the checkout, which have volumes, and to the
+// repository of the quick start, which has none.
 func TestFirstApp_ThePageIsBuiltAndKeepsTheRules(t *testing.T) {
-	pages := map[string]string{}
-	for _, text := range blocksOf(t, "docs/first-app.md") {
-		name, found := strings.CutPrefix(strings.SplitN(text, "\n", 2)[0], "# ")
-		require.True(t, found, "the first line of each block names its file:\n%s", text)
-		pages[name] = text
+	for _, stack := range stacks(t) {
+		app := docs.App{Cluster: stack.GitOps.Path + "/workloads", Secret: encrypted, Volume: true}
+		layers := withApp(t, checkout(t), stack, app)
+		named(t, layers, "PersistentVolumeClaim", "notes")
+		app.Volume, app.Chart = false, true
+		withApp(t, checkout(t), stack, app)
 	}
-	require.Len(t, pages, 7)
-	release := pages["kubernetes/apps/notes/release.yaml"]
-	require.NotEmpty(t, release)
-	for _, workload := range []string{"deployment.yaml", "release.yaml"} {
-		for _, stack := range stacks(t) {
-			files := checkout(t)
-			for name, text := range pages {
-				require.NoError(t, files.WriteFile(strings.Replace(name, "STACK", stack.Stack, 1), []byte(text)))
-			}
-			if workload == "release.yaml" { // its chart makes the Service
-				list := "kubernetes/apps/notes/kustomization.yaml"
-				text := strings.Replace(pages[list], "deployment.yaml", workload, 1)
-				require.NoError(t, files.WriteFile(list, []byte(strings.Replace(text, "  - route.yaml\n", "", 1))))
-			}
-			require.NoError(t, files.WriteFile("kubernetes/apps/notes/secret.yaml", []byte(encrypted)))
-			addLine(t, files, path.Join(stack.GitOps.Path, "workloads/kustomization.yaml"), "  - notes.yaml")
-			layers := keepsItsRules(t, files, stack.GitOps.Path, stack.Settings())
-			named(t, layers, "Kustomization", "notes")
-			named(t, layers, "PersistentVolumeClaim", "notes")
+	for _, fromChart := range []bool{false, true} {
+		files, stack := ofQuickStart(t)
+		layers := withApp(t, files, stack, docs.App{Cluster: stack.GitOps.Path, Secret: encrypted, Chart: fromChart})
+		for _, layer := range layers {
+			assert.NotEqual(t, "storage", layer.Name, "the quick start has no volumes")
 		}
 	}
+}
+
+// withApp adds the application to a tree, and checks all of the tree.
+func withApp(t *testing.T, files filesys.FileSystem, stack *cluster.Cluster, app docs.App) []Layer {
+	t.Helper()
+	pages, err := app.Files(page(t, docs.FirstAppPage))
+	require.NoError(t, err)
+	for name, text := range pages {
+		require.NoError(t, files.WriteFile(name, []byte(text)))
+	}
+	addLine(t, files, path.Join(app.Cluster, "kustomization.yaml"), "  - notes.yaml")
+	layers := keepsItsRules(t, files, stack.GitOps.Path, stack.Settings())
+	named(t, layers, "Kustomization", "notes")
+	if app.Chart {
+		layers = append(layers, rendered(t, layers))
+		for _, check := range []func(*tree){images, workloads} {
+			one := tree{layers: layers}
+			check(&one)
+			assert.Empty(t, one.problems)
+		}
+	}
+	whole := tree{layers: layers}
+	_, service, found := whole.find("", "Service", "notes", "notes")
+	require.True(t, found, "the route leads to it")
+	assert.EqualValues(t, 9898, service.List("spec", "ports")[0]["port"])
+	return layers
+}
+
+// rendered is what the chart of the page makes. It is the lab's chart, with the names of the original, and its values but no others.
+func rendered(t *testing.T, layers []Layer) Layer {
+	t.Helper()
+	source, release := named(t, layers, "OCIRepository", "notes"), named(t, layers, "HelmRelease", "notes")
+	chart, _, err := chartOf(path.Base(source.Text("spec", "url")))
+	require.NoError(t, err)
+	assert.Equal(t, source.Text("spec", "ref", "tag"), chart.Metadata.Version)
+	values, _, err := unstructured.NestedMap(release.Object, "spec", "values")
+	require.NoError(t, err)
+	objects, err := objectsOf(chart, values, release.Text("spec", "releaseName"), release.GetNamespace())
+	require.NoError(t, err)
+	known, err := schemas()
+	require.NoError(t, err)
+	for _, object := range objects {
+		assert.NoError(t, known.Validate(object), object.Title())
+	}
+	return Layer{Name: "notes", Folder: "chart notes", Objects: objects}
+}
+
+func TestFirstApp_APlaceThatThePageHasNotAnyMoreIsReported(t *testing.T) {
+	text := strings.Replace(page(t, docs.FirstAppPage), "    - name: storage\n", "", 1)
+	_, err := docs.App{Volume: true}.Files(text)
+	require.NoError(t, err)
+	_, err = docs.App{}.Files(text)
+	require.ErrorContains(t, err, "kubernetes/clusters/STACK/workloads/notes.yaml")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/cmd/newcluster"
 	"github.com/slipway-platform/slipway/stacks/config"
@@ -55,9 +56,13 @@ func keepsItsRules(t *testing.T, files filesys.FileSystem, folder string, settin
 	return layers
 }
 
-// TestQuickStart_TheRepositoryWithADomainIsBuiltAndKeepsTheRules looks at what the command of the quick start writes.
-func TestQuickStart_TheRepositoryWithADomainIsBuiltAndKeepsTheRules(t *testing.T) {
+// ofQuickStart is the repository that the command of the quick start writes, and its cluster.
+func ofQuickStart(t *testing.T) (filesys.FileSystem, *cluster.Cluster) {
+	t.Helper()
+	here, err := os.Getwd()
+	require.NoError(t, err)
 	t.Chdir(t.TempDir())
+	defer t.Chdir(here) // the pages and the schemas are below it
 	require.Zero(t, command.Run(t.Context(), newcluster.Command("v0.1.0"), []string{"home", "--public", "--domain", "home.example.com"}))
 	text, err := os.ReadFile("home/Pulumi.home.yaml")
 	require.NoError(t, err)
@@ -76,6 +81,11 @@ func TestQuickStart_TheRepositoryWithADomainIsBuiltAndKeepsTheRules(t *testing.T
 		}
 		return files.WriteFile(name, text)
 	}))
+	return files, stack
+}
+
+func TestQuickStart_TheRepositoryWithADomainIsBuiltAndKeepsTheRules(t *testing.T) {
+	files, stack := ofQuickStart(t)
 	layers := keepsItsRules(t, files, stack.GitOps.Path, stack.Settings())
 	named(t, layers, "Gateway", "gateway")
 	named(t, layers, "Kustomization", "podinfo")

@@ -197,8 +197,21 @@ func TestCloudNativePG_MakesTheOperatorWithoutWebhooks(t *testing.T) {
 	require.InDelta(t, 2, at(t, objects["Deployment cloudnative-pg"], "spec", "replicas"), 0)
 }
 
+// As of the original: who gives no name gets another one than that of the release.
+func TestPodinfo_NamesItsServiceAsTheRealChartDoes(t *testing.T) {
+	archive, err := Pack("podinfo", t.TempDir())
+	require.NoError(t, err)
+	for release, want := range map[string]string{"notes": "notes-podinfo", "podinfo": "podinfo", "podinfo-2": "podinfo-2"} {
+		require.Contains(t, render(t, archive, release, "notes", nil), "Service "+want)
+	}
+	objects := render(t, archive, "notes", "notes", map[string]any{"fullnameOverride": "notes"})
+	require.Len(t, objects, 2)
+	require.Equal(t, at(t, objects["Deployment notes"], "spec", "template", "metadata", "labels"),
+		at(t, objects["Service notes"], "spec", "selector"))
+}
+
 func TestChartsOfTheTree_RefuseUnknownValues(t *testing.T) {
-	for _, name := range []string{"victoria-metrics-k8s-stack", "cloudnative-pg"} {
+	for _, name := range []string{"victoria-metrics-k8s-stack", "cloudnative-pg", "podinfo"} {
 		archive, err := Pack(name, t.TempDir())
 		require.NoError(t, err)
 		chart, err := loader.Load(archive)
