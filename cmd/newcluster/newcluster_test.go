@@ -293,6 +293,31 @@ func TestNew_WithADomainTheCheckFindsAGatewayAndNothingWrong(t *testing.T) {
 	assert.NoDirExists(t, "kubernetes/infrastructure/storage")
 }
 
+// The application of the page is added to a repository of the quick start, which has no volumes.
+func TestFirstApp_TheCheckFindsNothingWrong(t *testing.T) {
+	const sealed = "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: notes}\nspec: {encryptedData: {password: AgA=}}\n"
+	page, err := os.ReadFile("../../" + docs.FirstAppPage)
+	require.NoError(t, err)
+	code, folder, problems := newRepository(t, "home", "--git", "https://git.example.com/home.git", "--public", "--domain", "home.example.com")
+	require.Equal(t, command.Done, code, problems)
+	app, err := docs.App{Cluster: "kubernetes/cluster", Secret: sealed}.Files(string(page))
+	require.NoError(t, err)
+	for name, text := range app {
+		require.NoError(t, writeFile(filepath.Join(folder, name), text))
+	}
+	for name, line := range map[string]string{
+		"Pulumi.home.yaml": "  slipway:secrets: {sealedSecrets: {}}\n", "kubernetes/cluster/kustomization.yaml": "  - notes.yaml\n",
+	} {
+		file := filepath.Join(folder, name)
+		before, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, writeFile(file, string(before)+line))
+	}
+	code, _, problems = runIn(t, folder, check.Command("check"))
+	assert.Equal(t, command.Done, code)
+	assert.Empty(t, problems)
+}
+
 func TestManifests_AreUpdatedAndWhatIsTheUsersStays(t *testing.T) {
 	_, folder, _ := newRepository(t, "home", "--domain", "home.example.com")
 	const (
