@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +16,8 @@ import (
 )
 
 // TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn makes a repository with the built binary, by the commands of docs/quickstart.md,
-// and brings its cluster up to Flux, with the areas and the application that are in it. No program is compiled for that.
+// and brings its cluster up to Flux, with the areas and the application that are in it. The runs find no Go, as docs/updating.md says. Then
+// it adds the application of docs/first-app.md, with a Secret and without a volume: first from manifests, and then from a chart.
 func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	const document = "docs/quickstart.md"
 	steps, err := docs.Steps(t.Name(), document, readDocument(t, document))
@@ -29,19 +31,26 @@ func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 
 	mine := strings.NewReplacer("https://github.com/OWNER/REPOSITORY.git", "https://git.home.arpa/me/home.git")
+	began := time.Now()
 	for _, step := range steps[:2] {
 		command := exec.CommandContext(t.Context(), "bash", "-e", "-c", mine.Replace(step.Commands))
 		command.Dir = folder
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, "%s:%d: %s", document, step.Line, out)
 	}
+	written := time.Since(began)
 	home := filepath.Join(folder, "home")
 	runGit(t, "-C", home, "init", "--quiet", "--initial-branch", "main")
 	runGit(t, "-C", home, "add", ".")
 	commitAll(t, home, "Declare the cluster")
 
-	l := startLabOf(t, home, "quickstart")
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", "home")
+	l := startLabOf(t, home, "quickstart") // Pulumi's folder in it has the plugins, and nothing else
+	l.hasNoGo(t)
+	inTime(t, "from the binary to the first request to Proxmox VE", toFirstRequest, 1, func() time.Duration {
+		began := time.Now()
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "home")
+		return written + l.firstRequest().Sub(began)
+	})
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "home")
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "home")
 	require.NotContains(t, l.pulumi("stack", "export", "--stack", "home"), "go run ", "the commands in the state run the binary")
@@ -51,8 +60,31 @@ func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	}
 	require.Equal(t, "True", l.in("kubectl", "--context=admin@home", "get", "--namespace=flux-system", "kustomization/podinfo",
 		`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
-	for _, step := range steps[2:] {
-		l.runs(t, step, mine)
+	l.runs(t, steps[2], mine)
+
+	editStackFile(t, filepath.Join(home, "Pulumi.home.yaml"), func(s settings) {
+		s.set("secrets", map[string]any{"sealedSecrets": map[string]any{}})
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "home")
+	for _, fromChart := range []bool{false, true} {
+		l.addFirstApp("home", docs.App{Cluster: "kubernetes/cluster", Chart: fromChart})
 	}
+	l.runs(t, steps[3], mine)
 	require.Empty(t, l.status().VMs)
+}
+
+// hasNoGo hides Go from all later commands, and does what docs/updating.md says then.
+func (l *lab) hasNoGo(t *testing.T) {
+	t.Helper()
+	const document = "docs/updating.md"
+	steps, err := docs.Steps(t.Name(), document, readDocument(t, document))
+	require.NoError(t, err)
+	require.Len(t, steps, 1)
+	folder := withoutGo(t)
+	t.Setenv("PATH", folder)
+	_, err = l.try("sh", "-c", "command -v go")
+	require.Error(t, err, "Go is still there")
+	l.runs(t, steps[0], strings.NewReplacer("~/.local/bin", folder))
+	_, err = l.try("go", "env")
+	require.Error(t, err, "Go is there again")
 }

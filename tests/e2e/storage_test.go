@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/tests/docs"
 )
 
 // TestStorage_AProviderAndItsConsumerGivePodsVolumes creates a consumer, whose provider does not exist yet, and then the provider. Nobody
-// hands the consumer anything: it finds in 1Password what the provider has written. The volumes are bound by the real csi-provisioner.
+// hands the consumer anything: it finds in 1Password what the provider has written. The volumes are bound by the real csi-provisioner, also
+// that of the application of docs/first-app.md.
 func TestStorage_AProviderAndItsConsumerGivePodsVolumes(t *testing.T) {
 	t.Parallel()
 	l := meshLab(t, "storage", nil)
@@ -33,6 +36,7 @@ func TestStorage_AProviderAndItsConsumerGivePodsVolumes(t *testing.T) {
 	for _, stack := range []string{"infra", "apps"} {
 		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 	}
+	l.addFirstApp("infra", docs.App{Cluster: "kubernetes/clusters/infra/workloads", Volume: true})
 	l.pulumi("state", "unprotect", "--all", "--yes", "--stack", "apps")
 	l.pulumi("destroy", "--yes", "--skip-preview", "--stack", "apps")
 	unprotectAndDestroy(l)
