@@ -156,6 +156,9 @@ func (f *fake) Machine(_ context.Context, of turn.Node) (turn.Machine, error) {
 	if node.Role == cluster.ControlPlane {
 		services["etcd"] = talosapi.Service{State: "Running", Known: true, Healthy: true}
 	}
+	if !node.configured && node.down == nil {
+		return turn.Machine{}, errors.New("tls: certificate required")
+	}
 	return turn.Machine{Boot: fmt.Sprint(node.boot), Version: node.running.Talos, Stage: node.stage, Services: services}, node.down
 }
 

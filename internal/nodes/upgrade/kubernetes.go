@@ -237,10 +237,15 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 	return ""
 }
 
-// upgradeKubelet changes the image of a node's kubelet in the node's turn.
+// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile, and a control plane that it lacks may get
+// its configuration only after this step, when nobody can declare the former release any more.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
+	awaits := turn.Spared
+	if node.IsControlPlane() {
+		awaits = turn.OthersWell
+	}
 	return j.engine.Take(ctx, turn.Change{
-		Node: node, Of: "the kubelet", Quiet: true,
+		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits,
 		Act: func(ctx context.Context) error {
 			j.Say("kubelet on %s: is changed to %s", node.Name, image)
 			return j.SetImage(ctx, node, versions.Kubelet, image)

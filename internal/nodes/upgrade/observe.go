@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ type sight struct {
 	node   turn.Node
 	answer answer
 	err    error // it does not answer
-	joined bool  // it has a Node object
+	joined bool  // it has a Node object, or may have one
+	exists bool  // it has a Node object
 }
 
 // running returns what the configured nodes run.
@@ -83,24 +85,36 @@ func (j *job) silentAndOlder(ctx context.Context, seen view) (problems []error) 
 	return problems
 }
 
-// unspared returns why no control plane can reboot: etcd has two members, and the third control plane gets its configuration only after
-// this step. Its turn would wait in vain.
-func (v view) unspared(reboot []turn.Node) error {
-	var members, wait []string
-	for _, s := range v {
+// unspared returns why turns would wait in vain for machines that get their configurations only after this step: etcd has two members, and
+// the third control plane is one of them; or as many workers of the cluster are as may be out of service, mostly one.
+func (j *job) unspared(seen view, plan versions.Plan, late []turn.Node) error {
+	var members, wait, missing []string
+	for _, s := range seen {
 		switch {
-		case !s.node.IsControlPlane() || s.err != nil:
+		case s.err != nil:
+		case !s.node.IsControlPlane():
+			if s.exists && !s.answer.configured {
+				missing = append(missing, s.node.Name)
+			}
 		case s.answer.configured:
 			members = append(members, s.node.Name)
 		default:
 			wait = append(wait, s.node.Name)
 		}
 	}
-	if len(members) != 2 || len(wait) == 0 || len(turn.ControlPlanes(reboot)) == 0 {
-		return nil
+	const remedy = "take back the version, extensions or lifecycle.bootedSince for one run, so that it joins first"
+	reboot := slices.Concat(plan.Talos, late)
+	change := slices.Concat(reboot, plan.Kubernetes[versions.Kubelet])
+	most := j.MaxUnavailable.Of(len(seen) - len(j.ControlPlanes()))
+	switch {
+	case len(members) == 2 && len(wait) > 0 && len(turn.ControlPlanes(reboot)) > 0:
+		return fmt.Errorf("etcd needs both of %s, and %s gets its configuration after this step; "+remedy,
+			strings.Join(members, ", "), strings.Join(wait, ", "))
+	case len(missing) >= most && len(change) > len(turn.ControlPlanes(change)):
+		return fmt.Errorf("%s has another machine, which gets its configuration after this step, and no other worker can be spared until "+
+			"then; "+remedy+", or raise its generation", strings.Join(missing, ", "))
 	}
-	return fmt.Errorf("etcd needs both of %s, and %s gets its configuration after this step; take back the version, extensions or "+
-		"lifecycle.bootedSince for one run, so that it joins first", strings.Join(members, ", "), strings.Join(wait, ", "))
+	return nil
 }
 
 func (v view) silent() []string {
@@ -159,15 +173,15 @@ func (j *job) look(ctx context.Context) view {
 	configured, doubt := false, false
 	for _, s := range seen {
 		configured = configured || s.err == nil && s.answer.configured && s.node.IsControlPlane()
-		doubt = doubt || s.pending() != "" && !s.node.IsControlPlane()
+		doubt = doubt || !s.node.IsControlPlane() && (s.pending() != "" || !s.answer.configured)
 	}
 	if !configured || !doubt {
 		return seen
 	}
 	nodes, err := j.machines.Nodes(ctx)
 	for i := range seen {
-		_, exists := nodes[seen[i].node.Name]
-		seen[i].joined = exists || err != nil // without an answer it may have joined
+		_, seen[i].exists = nodes[seen[i].node.Name]
+		seen[i].joined = seen[i].exists || err != nil
 	}
 	return seen
 }

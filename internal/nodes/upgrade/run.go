@@ -139,7 +139,7 @@ func (j *job) do(ctx context.Context) error {
 		j.report.Silent = seen.silent()
 		return j.engine.TryRelease(ctx)
 	}
-	if err := seen.unspared(slices.Concat(plan.Talos, late)); err != nil {
+	if err := j.unspared(seen, plan, late); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := j.prepare(ctx, plan, late); err != nil {

@@ -197,6 +197,45 @@ func TestRun_UpgradesWhileControlPlanesThatAreNewWaitForTheirConfigurations(t *t
 	})
 }
 
+// Once the API servers have the new release, the former one cannot be declared any more, and cp-3 is configured after this step only.
+func TestRun_UpgradesKubernetesWhileEtcdLacksAControlPlaneThatWaitsForItsConfiguration(t *testing.T) {
+	for _, exists := range []bool{true, false} { // its machine was lost, or it joins for the first time
+		synctest.Test(t, func(t *testing.T) {
+			f, spec := newFake()
+			spec.Talos = "v1.12.6"
+			missing := f.node("cp-3")
+			missing.answer, missing.runs, missing.exists, missing.kube = answer{}, nil, exists, turn.KubeNode{}
+			report, err := f.run(t, spec)
+			require.NoError(t, err)
+			for _, node := range f.nodes {
+				assert.Equal(t, node != missing, slices.Contains(report.Kubernetes, "kubelet on "+node.Name), node.Name)
+			}
+			assert.Empty(t, f.skew)
+		})
+	}
+}
+
+func TestRun_ChangesNothingWhileTheMachineOfAWorkerThatIsMissedWaitsForItsConfiguration(t *testing.T) {
+	for what, current := range map[string]func(*Spec){
+		"of Kubernetes": func(spec *Spec) { spec.Talos = "v1.12.6" }, "of Talos": func(spec *Spec) { spec.Kubernetes = "v1.34.2" },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, spec := newFake()
+			current(spec)
+			f.node("worker-2").answer, f.node("worker-2").kube.Ready = answer{}, false
+			_, err := f.run(t, spec)
+			require.EqualError(t, err, "nothing was changed: worker-2 has another machine, which gets its configuration after this step, and no "+
+				"other worker can be spared until then; take back the version, extensions or lifecycle.bootedSince for one run, so that it joins "+
+				"first, or raise its generation", what)
+			assert.Empty(t, f.log)
+
+			spec.MaxUnavailable = "2"
+			_, err = f.run(t, spec)
+			require.NoError(t, err, what)
+		})
+	}
+}
+
 func TestRun_LeavesNoNodeBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, spec := newFake()
