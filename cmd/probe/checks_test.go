@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/tests/fakecluster"
+	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
 const queues = "apis/example.com/v1/queues"

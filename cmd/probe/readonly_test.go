@@ -6,7 +6,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/slipway-platform/slipway/tests/fakecluster"
+	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
 // The probe may be run against any cluster at any time. This test lists all requests it sends; each only reads.

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/argocd/removal"
 	"github.com/slipway-platform/slipway/internal/flux/prune"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/tests/fakecluster"
+	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
 func TestRemovals_AreDoneWhereThereIsNoEngine(t *testing.T) {

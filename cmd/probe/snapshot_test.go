@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
-	"github.com/slipway-platform/slipway/tests/fakecluster"
+	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
 // etcdSnapshot returns what etcd sends for a database without keys.

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/storage"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/tests/fakecluster"
+	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/tests/fakecluster"
+	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
 const certificates = "apis/cert-manager.io/v1/certificates"

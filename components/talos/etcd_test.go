@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
-	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/fakes/snapshottest"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/bucket"
-	"github.com/slipway-platform/slipway/internal/bucket/buckettest"
+	"github.com/slipway-platform/slipway/tests/fakes/buckettest"
 )
 
 func TestBucket_GivesBackWhatWasPutIntoIt(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/fakes/kubeapitest"
 )
 
 // api is an API server that serves CRDs and nothing else. It models neither schemas nor field managers.

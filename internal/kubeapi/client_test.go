@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/kubeapitest"
 )
 
 // server answers the first requests with 503, and then with the function.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-platform/slipway/internal/bucket/buckettest"
+	"github.com/slipway-platform/slipway/tests/fakes/buckettest"
 )
 
 func TestNewestBackup_IsTheNewestObjectOfTheCronJobOfThisCluster(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/engines/enginestest"
+	"github.com/slipway-platform/slipway/tests/fakes/enginestest"
 )
 
 // Paths of the API; of workloads with the value of the label app.kubernetes.io/part-of.

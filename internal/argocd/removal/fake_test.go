@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/slipway-platform/slipway/internal/engines/enginestest"
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/enginestest"
+	"github.com/slipway-platform/slipway/tests/fakes/kubeapitest"
 )
 
 // Resources that the fake serves. A Deployment stands for what Applications apply.

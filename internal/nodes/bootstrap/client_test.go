@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/talosapitest"
 )
 
 // server is a Talos API on the loopback that models etcd's service and the bootstrap call.

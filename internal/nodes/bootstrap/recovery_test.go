@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/bucket/buckettest"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
-	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/fakes/buckettest"
+	"github.com/slipway-platform/slipway/tests/fakes/snapshottest"
 )
 
 var ownKey = [32]byte{7}

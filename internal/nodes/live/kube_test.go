@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/slipway-platform/slipway/internal/talosapi"
-	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/talosapitest"
 )
 
 // A look at the cluster takes ten seconds at most, and a machine that is switched off needs five until the next one is asked.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
+	"github.com/slipway-platform/slipway/tests/fakes/snapshottest"
 )
 
 func put(t *testing.T, data []byte, name string) string {

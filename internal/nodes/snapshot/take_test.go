@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/bucket/buckettest"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
-	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/tests/fakes/buckettest"
+	"github.com/slipway-platform/slipway/tests/fakes/snapshottest"
 )
 
 // source has what each control plane sends.

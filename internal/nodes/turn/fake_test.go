@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/talosapi"
-	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/talosapitest"
 )
 
 // fake is a cluster in memory. A reboot takes bootTime. It does not model controllers: an evicted pod does not come back.

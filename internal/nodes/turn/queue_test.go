@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/talosapi"
-	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/talosapitest"
 )
 
 // queue is what several callers that ask for turns at the same time have got.

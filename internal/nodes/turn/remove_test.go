@@ -14,7 +14,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/talosapi"
-	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/talosapitest"
 )
 
 // remove removes a node. The engine's nodes are the others, as for one that is not declared any more.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/kubeapitest"
 )
 
 var cilium = Release{Namespace: "kube-system", Name: "cilium", Chart: "cilium"}

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/kubeapitest"
 )
 
 const token = "fake-token"

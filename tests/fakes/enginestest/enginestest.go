@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/internal/engines"
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/fakes/kubeapitest"
 )
 
 // Answers returns the kubeconfig of a server that answers paths with objects in YAML, and knows no others: CRDs and namespaces are missing.

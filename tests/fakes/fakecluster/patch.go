@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
+	"github.com/slipway-platform/slipway/tests/fakes/kubeapitest"
 )
 
 // Patches makes the server take merge patches of objects of a resource, and calls the function after each with the new object, which it
