@@ -193,9 +193,10 @@ CHART ?=
 .PHONY: golden
 golden: ## Write the golden files, the reference and the generated tables anew; with the keys of a chart's values: CHART=FOLDER
 	cp Pulumi.apps.yaml Pulumi.infra.yaml tests/clusters/samples
-	go test ./components/cilium/chart ./components/secrets ./internal/health ./internal/health/externalsecrets \
-		./internal/health/gate ./internal/flux/handover ./internal/argocd/handover ./internal/health/mesh ./internal/health/storage ./internal/health/own \
-		./cluster/machineconfig ./cluster/releases ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults ./cmd/newcluster -update
+	go test ./cluster/machineconfig ./cluster/releases ./cluster/syntax ./cmd/newcluster ./components/cilium/chart ./components/secrets \
+		./internal/argocd/handover ./internal/flux/handover ./internal/flux/tree ./internal/health ./internal/health/externalsecrets \
+		./internal/health/gate ./internal/health/mesh ./internal/health/own ./internal/health/storage ./internal/picture ./stacks/config \
+		./tests/e2e/faults -update
 	go -C lab test ./fault ./proxmox -update
 	go -C lab test ./talos -run TestReal_TheDocument -update
 	go -C tests/charts test . -run TestKeys -args -update -from '$(if $(CHART),$(abspath $(CHART)))'

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,9 +12,8 @@ import (
 
 	"github.com/slipway-platform/slipway/preview/checkout"
 	"github.com/slipway-platform/slipway/preview/report"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // repository is the checkout that these tests change, with the copies of its stack files.
 const (
@@ -133,14 +131,7 @@ func TestPreview_OfRealChangesIsWhatTheGoldenFilesShow(t *testing.T) {
 			if annotations := result.Annotations(); annotations != "" {
 				got += "\n" + annotations
 			}
-			file := filepath.Join("testdata", name+".md")
-			if *update {
-				require.NoError(t, os.MkdirAll("testdata", 0o755))
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err, "run the test with -update")
-			assert.Equal(t, string(want), got)
+			golden.File(t, filepath.Join("testdata", name+".md"), got)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 // complete is a cluster whose control plane has all that a patch could take away.
@@ -79,7 +80,7 @@ func TestCheckPatches_RefusesEveryWayToSetWhatSlipwayOwns(t *testing.T) {
 			fmt.Fprintf(&all, "%s: %s\n", name, line)
 		}
 	}
-	golden(t, "refused-patches.txt", []byte(all.String()))
+	golden.File(t, "testdata/refused-patches.txt", all.String())
 }
 
 func TestCheckPatches_SaysOncePerPartWhatIsWrongForBothRoles(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 // seen is what is shown of a configuration: its secrets as "[secret]".
@@ -41,8 +42,8 @@ func masked(value any) any {
 }
 
 func TestEffective_ShowsTheWholeConfigurationOfANode(t *testing.T) {
-	golden(t, "effective-everything.txt", []byte(seen(t, sample(t, everything), cluster.Worker)))
-	golden(t, "effective-controlplane.txt", []byte(seen(t, sample(t), cluster.ControlPlane)))
+	golden.File(t, "testdata/effective-everything.txt", seen(t, sample(t, everything), cluster.Worker))
+	golden.File(t, "testdata/effective-controlplane.txt", seen(t, sample(t), cluster.ControlPlane))
 }
 
 func TestEffective_ShowsNothingOfTheStandInsForMachineSecrets(t *testing.T) {

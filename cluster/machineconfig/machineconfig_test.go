@@ -1,10 +1,7 @@
 package machineconfig
 
 import (
-	"flag"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
 // sample is a small cluster of one control plane and one worker, after the changes.
 func sample(t testing.TB, changes ...func(*cluster.Cluster)) *cluster.Cluster {
@@ -114,7 +110,7 @@ func TestRender_GivesTheConfigurationThatTheGoldenFilesShow(t *testing.T) {
 			require.NoError(t, err)
 			got, err := cfg.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
 			require.NoError(t, err)
-			golden(t, file, got)
+			golden.File(t, "testdata/"+file, string(got))
 		})
 	}
 }
@@ -126,20 +122,9 @@ func TestRender_StatesOnlyWhatIsSet(t *testing.T) {
 			rendered, err := Render(c, machineOf(c, role))
 			require.NoError(t, err)
 			require.Len(t, rendered, 1)
-			golden(t, file, []byte(rendered[0]))
+			golden.File(t, "testdata/"+file, rendered[0])
 		})
 	}
-}
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		require.NoError(t, os.WriteFile(path, got, 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), string(got))
 }
 
 func TestRender_HoldsNothingSecret(t *testing.T) {

@@ -1,39 +1,18 @@
 package releases_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/slipway-platform/slipway/cluster/releases"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the table of releases into the document")
 
 // The tables are written once, in Go. The document shows each between two comments.
 func TestDocument_HasTheTablesOfPinsAndReleases(t *testing.T) {
-	const file = "../../docs/versions.md"
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	want := string(text)
-	for name, content := range map[string]string{"pins": pinTable(t), "releases": table()} {
-		from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-		before, rest, found := strings.Cut(want, from)
-		require.True(t, found)
-		_, after, found := strings.Cut(rest, to)
-		require.True(t, found)
-		want = before + from + content + to + after
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(want), 0o600))
-		return
-	}
-	assert.Equal(t, want, string(text), "run: make golden")
+	golden.Part(t, "../../docs/versions.md", "pins", pinTable(t))
+	golden.Part(t, "../../docs/versions.md", "releases", table())
 }
 
 // table writes the releases as Markdown.

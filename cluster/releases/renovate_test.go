@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster/releases"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 // packages are Renovate's names of what the projects release, of which one refuses releases of another.
@@ -79,7 +80,7 @@ func writeAllowed(t *testing.T, name, allowed string) {
 // A release that is newer than the table may not go with the others: config-check would refuse the change, or could not tell. The limits
 // are written by -update.
 func TestRenovate_ProposesTheNewestReleasesThatGoTogetherInOneChange(t *testing.T) {
-	if *update {
+	if *golden.Update {
 		for _, project := range releases.All {
 			for _, fit := range project.Minors[len(project.Minors)-1].With {
 				if fit.Refused {

@@ -1,10 +1,8 @@
 package syntax
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/slipway-platform/slipway/tests/golden"
+)
 
 var (
 	meantForm   = regexp.MustCompile(`^did you mean (.*)\?$`)
@@ -118,14 +116,7 @@ func TestForms_SayWhatIsWrong(t *testing.T) {
 			holds(t, form, value)
 		}
 	}
-	const golden = "testdata/faults.golden"
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(golden, []byte(all.String()), 0o600))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), all.String())
+	golden.File(t, "testdata/faults.golden", all.String())
 }
 
 func TestForms_RefuseWhatIsNoLineOfText(t *testing.T) {

@@ -2,7 +2,6 @@ package newcluster
 
 import (
 	"bytes"
-	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,9 +21,8 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/docs"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write templates/cluster")
 
 // generated is the folder that `pulumi new` reads.
 const generated = "../../templates/cluster"
@@ -50,7 +48,7 @@ func TestTemplate_OfPulumiIsThatOfTheCommand(t *testing.T) {
 		want[name] = string(text)
 		return nil
 	}))
-	if *update {
+	if *golden.Update {
 		require.NoError(t, os.RemoveAll(generated))
 		for name, text := range want {
 			path := filepath.Join(generated, name)

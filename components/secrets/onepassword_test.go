@@ -2,8 +2,6 @@ package secrets_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/golden"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -133,13 +132,7 @@ func TestOnePassword_ObjectsAreTheGoldenFile(t *testing.T) {
 		require.NoError(t, err)
 		objects = append(objects, string(text))
 	}
-	file, text := filepath.Join("testdata", "onepassword.yaml"), strings.Join(objects, "---\n")
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), text, "write it anew with -update")
+	golden.File(t, "testdata/onepassword.yaml", strings.Join(objects, "---\n"))
 }
 
 // A rotation is verified only if the operator reads the item again, and the probe waits for that.

@@ -11,7 +11,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
-	"flag"
 	"math/big"
 	"sync"
 	"testing"
@@ -30,8 +29,6 @@ import (
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew")
 
 const (
 	credentials = `{"version":"2","uniqueKey":"CREDENTIALS-MARKER"}`

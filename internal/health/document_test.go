@@ -11,21 +11,21 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/health/gate"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
 	"github.com/slipway-platform/slipway/internal/health/storage"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 func TestDocument_ListsTheChecks(t *testing.T) {
 	const document = "../../docs/gates.md"
-	healthtest.Section(t, document, "checks of the gate", table(t, gate.Checks))
-	healthtest.Section(t, document, "checks of workloads", table(t, workloads.Checks))
-	healthtest.Section(t, document, "checks of external secrets", table(t, externalsecrets.Checks))
-	healthtest.Section(t, document, "checks of the handover", table(t, handover.Checks))
-	healthtest.Section(t, document, "checks of the handover to Argo CD", table(t, argocd.Checks))
-	healthtest.Section(t, document, "checks of the storage", table(t, storage.Checks))
-	healthtest.Section(t, document, "checks of the mesh", table(t, mesh.Checks))
+	golden.Part(t, document, "checks of the gate", table(t, gate.Checks))
+	golden.Part(t, document, "checks of workloads", table(t, workloads.Checks))
+	golden.Part(t, document, "checks of external secrets", table(t, externalsecrets.Checks))
+	golden.Part(t, document, "checks of the handover", table(t, handover.Checks))
+	golden.Part(t, document, "checks of the handover to Argo CD", table(t, argocd.Checks))
+	golden.Part(t, document, "checks of the storage", table(t, storage.Checks))
+	golden.Part(t, document, "checks of the mesh", table(t, mesh.Checks))
 }
 
 // table lists checks in Markdown.

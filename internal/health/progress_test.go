@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 func TestProgress_PrintsChangesOnceAndALineNowAndThen(t *testing.T) {
@@ -29,7 +29,7 @@ func TestProgress_PrintsChangesOnceAndALineNowAndThen(t *testing.T) {
 			}
 			return []health.Result{{Check: "the world is good", Verdict: health.Passed}}
 		}}.Run(t.Context())
-		healthtest.Golden(t, "progress.txt", out.String())
+		golden.File(t, "testdata/progress.txt", out.String())
 	})
 }
 

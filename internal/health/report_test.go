@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 // ended returns the end of a wait with an example of everything that a report shows.
@@ -46,7 +46,7 @@ func TestReport_ShowsSummariesThenProblemsWithEvidenceAndCommands(t *testing.T) 
 	report.Revision = "main@sha1:1"
 	var text strings.Builder
 	require.NoError(t, report.Write(&text))
-	healthtest.Golden(t, "report.txt", text.String())
+	golden.File(t, "testdata/report.txt", text.String())
 }
 
 func TestReport_IsOneSentence(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 // canary is a secret in every place of the fixtures that may have one, and in the specs of the tests.
@@ -106,7 +106,7 @@ func pages(t *testing.T) map[string]string {
 
 func TestPages_AreAsRecorded(t *testing.T) {
 	for name, page := range pages(t) {
-		healthtest.Golden(t, name, page)
+		golden.File(t, "testdata/"+name, page)
 	}
 }
 

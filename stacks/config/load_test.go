@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -18,9 +17,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files, and the expected problems in the fixtures")
 
 // loadFixture loads a fixture as stack "home".
 func loadFixture(name string) (*cluster.Cluster, error) {
@@ -66,16 +64,6 @@ func loadFile(path string) (*cluster.Cluster, error) {
 	return loadText(nil, path, text)
 }
 
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "run the test with -update")
-	assert.Equal(t, string(want), got)
-}
-
 func TestLoad_AcceptsTheValidFixtures(t *testing.T) {
 	require.Greater(t, len(fixtures.Valid()), 10)
 	for _, one := range fixtures.Valid() {
@@ -102,7 +90,7 @@ func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 			if len(lines) == 1 {
 				says[one.Name] = lines[0]
 			}
-			if !*update {
+			if !*golden.Update {
 				assert.Equal(t, one.Says, lines)
 			}
 			if !slices.Contains(severalFaults, one.Name) {
@@ -119,7 +107,7 @@ func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 			assert.NotContains(t, err.Error(), "0c5a8d6e", "a secret is never shown")
 		})
 	}
-	if *update {
+	if *golden.Update {
 		require.NoError(t, updateFixtures("says", says))
 	}
 }
@@ -139,7 +127,7 @@ func TestLoad_DecodesTheValidFixturesAsTheGoldenFilesShow(t *testing.T) {
 		t.Run(one.Name, func(t *testing.T) {
 			text, leaves := decoded(t, one.Name)
 			if one.Base == "" {
-				golden(t, filepath.Join("fixtures", "valid", one.Name+".golden"), text)
+				golden.File(t, filepath.Join("fixtures", "valid", one.Name+".golden"), text)
 				return
 			}
 			_, base := decoded(t, one.Base)
@@ -155,7 +143,7 @@ func TestLoad_DecodesTheValidFixturesAsTheGoldenFilesShow(t *testing.T) {
 				}
 			}
 			means[one.Name] = different
-			if !*update {
+			if !*golden.Update {
 				want := one.Means
 				if want == nil {
 					want = map[string]string{}
@@ -164,7 +152,7 @@ func TestLoad_DecodesTheValidFixturesAsTheGoldenFilesShow(t *testing.T) {
 			}
 		})
 	}
-	if *update {
+	if *golden.Update {
 		require.NoError(t, updateFixtures("means", means))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 // The files of the tree are those that are written from the stack file of a cluster before it is handed over.
@@ -28,7 +29,7 @@ func TestOwned_TheFilesAreWrittenFromTheStackFile(t *testing.T) {
 		for _, release := range stack.Releases() {
 			text, err := fluxrelease.Text(release)
 			require.NoError(t, err)
-			golden(t, filepath.Join("fixtures", "owned", release.Name+".yaml"), text)
+			golden.File(t, filepath.Join("fixtures", "owned", release.Name+".yaml"), text)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 // key is one key of the model.
@@ -264,7 +265,7 @@ func TestReference_IsGeneratedFromTheModel(t *testing.T) {
 	infra, err := loadFile(filepath.Join(samples, "Pulumi.infra.yaml"))
 	require.NoError(t, err)
 	require.Regexp(t, settingsForm, filled)
-	golden(t, path, withSettings(filled, infra))
+	golden.File(t, path, withSettings(filled, infra))
 }
 
 func TestReference_QuotesProblemsAsTheyAreReported(t *testing.T) {

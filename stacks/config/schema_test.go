@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 const schemaFile = "schema.json"
@@ -23,7 +24,7 @@ const schemaFile = "schema.json"
 func TestSchema_IsGeneratedFromTheModel(t *testing.T) {
 	text, err := json.MarshalIndent(newReference(t).schema(), "", "  ")
 	require.NoError(t, err)
-	golden(t, schemaFile, string(text)+"\n")
+	golden.File(t, schemaFile, string(text)+"\n")
 }
 
 func compiled(t *testing.T) *jsonschema.Schema {
@@ -113,7 +114,7 @@ func TestSchema_FindsTheFaultsThatOneKeyShows(t *testing.T) {
 			found = append(found, one.Name)
 		}
 	}
-	golden(t, "testdata/schema.golden", strings.Join(found, "\n")+"\n")
+	golden.File(t, "testdata/schema.golden", strings.Join(found, "\n")+"\n")
 	for _, name := range all {
 		if strings.Contains(name, "unknown") && strings.HasPrefix(name, "key-") ||
 			strings.HasSuffix(name, "-malformed") && !strings.Contains(name, "label") {

@@ -24,12 +24,10 @@ import (
 	"github.com/slipway-platform/slipway/cluster/releases"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
-var (
-	update = flag.Bool("update", false, "write the lists of the charts' keys anew")
-	from   = flag.String("from", "", "folder of an unpacked chart whose list is written, too: one that is in no Go module")
-)
+var from = flag.String("from", "", "folder of an unpacked chart whose list is written, too: one that is in no Go module")
 
 // keysFile is the list of the keys of a chart's values.
 func keysFile(chart string) string { return "../../cluster/chartkeys/" + chart + ".txt" }
@@ -311,12 +309,7 @@ func TestKeys_AreThoseOfTheCharts(t *testing.T) {
 	}
 	for name, chart := range charts {
 		want := keysOf(t, chart)
-		if *update {
-			require.NoError(t, os.WriteFile(keysFile(name), []byte(want), 0o644))
-		}
-		have, err := os.ReadFile(keysFile(name))
-		require.NoError(t, err)
-		assert.Equal(t, want, string(have), "run make golden")
+		golden.File(t, keysFile(name), want)
 	}
 }
 
@@ -392,12 +385,6 @@ func TestOptions_OfCiliumHaveTheirTypes(t *testing.T) {
 	}
 	slices.Sort(lines)
 	want := strings.Join(slices.Compact(lines), "")
-	const path = "../../components/cilium/chart/options.txt"
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
-	}
-	have, err := os.ReadFile(path)
-	require.NoError(t, err)
 	assert.Greater(t, strings.Count(want, "\n"), 300)
-	assert.Equal(t, want, string(have), "run make golden")
+	golden.File(t, "../../components/cilium/chart/options.txt", want)
 }

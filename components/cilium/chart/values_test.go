@@ -2,9 +2,7 @@ package chart_test
 
 import (
 	"encoding/base64"
-	"flag"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -15,9 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // options are the choices by the name of their golden file: each alone, or together with the choices that it requires.
 var options = map[string]func(*chart.Values){
@@ -110,13 +107,7 @@ func TestValues_RenderWhatTheGoldenFilesShow(t *testing.T) {
 		}
 		got, err := yaml.Marshal(tree)
 		require.NoError(t, err)
-		file := filepath.Join("testdata", name+".yaml")
-		if *update {
-			require.NoError(t, os.WriteFile(file, got, 0o600))
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		assert.Equal(t, string(want), string(got), name)
+		golden.File(t, filepath.Join("testdata", name+".yaml"), string(got))
 	}
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/healthtest"
 )
 
 const (
@@ -315,20 +315,16 @@ func (a *Application) invalid() {
 }
 
 func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
-	base := healthtest.Report(t, "argocd", Evaluate(declared(), applied()))
-	reports := map[string]string{"(applied)": base}
+	reports := healthtest.Begin(t, "argocd", "(applied)", Evaluate(declared(), applied()))
 	for name, breakIt := range failures {
 		seen := applied()
 		breakIt(seen)
 		seen.Note(declared())
 		results := Evaluate(declared(), seen)
-		assert.False(t, health.Hold(results), name)
 		assert.NotEmpty(t, problems(results), "%s: something is named", name)
-		reports[name] = healthtest.Differing(base, healthtest.Report(t, "argocd", results))
-		assert.NotEmpty(t, reports[name], name)
+		reports.Add(t, name, false, results)
 	}
-	assert.Greater(t, len(reports), 3*len(Checks))
-	healthtest.Cases(t, "reports.txt", reports)
+	assert.Greater(t, reports.Compare(t), 3*len(Checks))
 }
 
 func problems(results []health.Result) (failed []health.Result) {

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/healthtest"
 )
 
 const revision = "refs/heads/main@sha1:1111111111111111111111111111111111111111"
@@ -241,18 +241,13 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 				"timed out waiting for the condition"
 		},
 	}
-	base := healthtest.Report(t, "handover", Evaluate(declared(), applied()))
-	reports := map[string]string{"(applied)": base}
+	reports := healthtest.Begin(t, "handover", "(applied)", Evaluate(declared(), applied()))
 	for name, breakIt := range cases {
 		seen := applied()
 		breakIt(seen)
-		results := Evaluate(declared(), seen)
-		assert.False(t, health.Hold(results), name)
-		reports[name] = healthtest.Differing(base, healthtest.Report(t, "handover", results))
-		assert.NotEmpty(t, reports[name], name)
+		reports.Add(t, name, false, Evaluate(declared(), seen))
 	}
-	assert.Greater(t, len(reports), 3*len(Checks))
-	healthtest.Cases(t, "reports.txt", reports)
+	assert.Greater(t, reports.Compare(t), 3*len(Checks))
 }
 
 // dependent adds a Kustomization that waits for another.

@@ -2,13 +2,11 @@ package tree
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +17,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the table of the settings in docs/gitops.md")
 
 // ours are the settings of the tree in this repository.
 func ours(t *testing.T) map[string]Setting {
@@ -64,8 +61,6 @@ func TestSettings_OfTheTreeAreThoseThatItsManifestsUse(t *testing.T) {
 	assert.Empty(t, slices.Sorted(maps.Keys(reader.used)), "settings that the file does not have")
 }
 
-var tableForm = regexp.MustCompile(`(?s)<!-- settings of the tree -->\n.*?<!-- end of settings of the tree -->`)
-
 func TestSettings_AreDocumented(t *testing.T) {
 	settings, rows := ours(t), ""
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -94,16 +89,7 @@ func TestSettings_AreDocumented(t *testing.T) {
 		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", key, strings.Replace(byDefault, "required, with", "with", 1),
 			strings.Join(values, " or "), setting.Meaning)
 	}
-	const file = root + "/docs/gitops.md"
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	want := tableForm.ReplaceAllLiteralString(string(text), "<!-- settings of the tree -->\n| setting | default | values | meaning |\n"+
-		"| --- | --- | --- | --- |\n"+rows+"<!-- end of settings of the tree -->")
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
-		return
-	}
-	assert.Equal(t, want, string(text), "run the test with -update")
+	golden.Part(t, root+"/docs/gitops.md", "settings of the tree", "| setting | default | values | meaning |\n| --- | --- | --- | --- |\n"+rows)
 }
 
 // withTree is a tree with one manifest, and with the settings of the repository's.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/healthtest"
 )
 
 func declared() *Spec {
@@ -73,8 +73,7 @@ func TestExternalSecrets_AFailureNamesWhatIsRefused(t *testing.T) {
 	failed := func(_, secret *Object) {
 		secret.Ready, secret.Reason, secret.Message = "False", "SecretSyncedError", "could not get secret data from provider"
 	}
-	base := healthtest.Report(t, "external-secrets", Evaluate(declared(), synced(func(*Object, *Object) {})))
-	reports := map[string]string{"(synced)": base}
+	reports := healthtest.Begin(t, "external-secrets", "(synced)", Evaluate(declared(), synced(func(*Object, *Object) {})))
 	for name, seen := range map[string]*Cluster{
 		"crds-missing": {Stores: health.Seen[Object]{Err: &health.Broken{
 			Reason: "the API server does not know clustersecretstores.external-secrets.io yet", Unknown: true}}},
@@ -98,12 +97,9 @@ func TestExternalSecrets_AFailureNamesWhatIsRefused(t *testing.T) {
 		"secret-missing":               synced(func(_, secret *Object) { secret.Name = "other" }),
 		"secret-behind-its-spec":       synced(func(_, secret *Object) { secret.Current = false }),
 	} {
-		results := Evaluate(declared(), seen)
-		assert.False(t, health.Hold(results), name)
-		reports[name] = healthtest.Differing(base, healthtest.Report(t, "external-secrets", results))
-		assert.NotEmpty(t, reports[name], name)
+		reports.Add(t, name, false, Evaluate(declared(), seen))
 	}
-	healthtest.Cases(t, "reports.txt", reports)
+	reports.Compare(t)
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {

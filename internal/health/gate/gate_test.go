@@ -9,7 +9,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/tests/golden"
+	"github.com/slipway-platform/slipway/tests/healthtest"
 )
 
 func TestGate_HoldsForAHealthyCluster(t *testing.T) {
@@ -43,7 +44,7 @@ func TestGate_AFailureNamesTheCauseAndTheReason(t *testing.T) {
 		}
 	}
 	assert.Greater(t, len(reports), 3*len(Checks))
-	healthtest.Cases(t, "reports.txt", reports)
+	golden.Cases(t, "testdata/reports.txt", reports)
 }
 
 func TestGate_EveryCheckPassesFailsAndIsSkippedInSomeScenario(t *testing.T) {

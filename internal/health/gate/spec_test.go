@@ -10,8 +10,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/golden"
 )
 
 func TestSpec_ComesBackAsItWasEncodedWithDefaultsSet(t *testing.T) {
@@ -39,7 +39,7 @@ func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
 		Cilium:   &Cilium{Mode: "kubectl", Routing: "bgp", ClusterID: 256},
 	}
 	require.Error(t, spec.Validate())
-	healthtest.Golden(t, "spec-problems.txt", spec.Validate().Error()+"\n")
+	golden.File(t, "testdata/spec-problems.txt", spec.Validate().Error()+"\n")
 }
 
 func TestSpec_IsPublishedWithoutItsCredentials(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/healthtest"
 )
 
 // declared is infra, of three nodes, with the peers apps and edge.
@@ -284,27 +284,11 @@ func TestMesh_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 
 // The golden file has the report of a connected cluster, and for each state and fault the lines that differ from it.
 func TestMesh_AFailureNamesAgentPeerAndReason(t *testing.T) {
-	base := healthtest.Report(t, "mesh", Evaluate(declared(), connected()))
-	reports := map[string]string{"(connected)": base}
-	verdicts := map[string]map[health.Verdict]bool{}
+	reports := healthtest.Begin(t, "mesh", "(connected)", Evaluate(declared(), connected()))
 	try := func(name string, holds bool, change func(*Spec, *Cluster)) {
 		spec, seen := declared(), connected()
 		change(spec, seen)
-		results := Evaluate(spec, seen)
-		assert.Equal(t, holds, health.Hold(results), "%s: %+v", name, results)
-		require.NotContains(t, reports, name)
-		reports[name] = healthtest.Differing(base, healthtest.Report(t, "mesh", results))
-		for _, result := range results {
-			assert.False(t, result.Unseen, "%s: %s", name, result.Check)
-			assert.NotRegexp(t, `\b(ADDRESS|NODE|NAMESPACE|POD|PEER)\b`, result.Command, name)
-			if result.Verdict == health.Failed {
-				assert.NotEmpty(t, result.Command, "%s: %s", name, result.Check)
-			}
-			if verdicts[result.Check] == nil {
-				verdicts[result.Check] = map[health.Verdict]bool{health.Passed: true} // in a connected cluster
-			}
-			verdicts[result.Check][result.Verdict] = true
-		}
+		reports.Add(t, name, holds, Evaluate(spec, seen))
 	}
 	for name, change := range states {
 		try(name, true, change)
@@ -313,9 +297,9 @@ func TestMesh_AFailureNamesAgentPeerAndReason(t *testing.T) {
 		try(name, false, change)
 	}
 	for _, check := range Checks {
-		assert.Len(t, verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
+		assert.Len(t, reports.Verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
 	}
-	healthtest.Cases(t, "reports.txt", reports)
+	reports.Compare(t)
 }
 
 // A peer must be known to exist or not before the gate opens.

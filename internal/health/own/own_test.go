@@ -12,7 +12,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/tests/golden"
+	"github.com/slipway-platform/slipway/tests/healthtest"
 )
 
 var databases = cluster.Check{
@@ -66,7 +67,7 @@ func TestChecks_SayInTheirOwnWordsWhatFails(t *testing.T) {
 		assert.Equal(t, one.holds, health.Hold(results), name)
 		reports[name] = healthtest.Report(t, "gate", results)
 	}
-	healthtest.Cases(t, "reports.txt", reports)
+	golden.Cases(t, "testdata/reports.txt", reports)
 }
 
 func TestSpec_NamesEveryProblemOfItsChecks(t *testing.T) {

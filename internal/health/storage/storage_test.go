@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
-	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/healthtest"
 )
 
 const rbd = "rook-ceph.rbd.csi.ceph.com"
@@ -156,27 +156,11 @@ func TestStorage_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 
 // The golden file has the report of storage that works, and for each state and fault the lines that differ from it.
 func TestStorage_AFailureNamesNodeClassAndReason(t *testing.T) {
-	base := healthtest.Report(t, "storage", Evaluate(declared(), working()))
-	reports := map[string]string{"(working)": base}
-	verdicts := map[string]map[health.Verdict]bool{}
+	reports := healthtest.Begin(t, "storage", "(working)", Evaluate(declared(), working()))
 	try := func(name string, holds bool, change func(*Spec, *Cluster)) {
 		spec, seen := declared(), working()
 		change(spec, seen)
-		results := Evaluate(spec, seen)
-		assert.Equal(t, holds, health.Hold(results), "%s: %+v", name, results)
-		require.NotContains(t, reports, name)
-		reports[name] = healthtest.Differing(base, healthtest.Report(t, "storage", results))
-		for _, result := range results {
-			assert.False(t, result.Unseen, "%s: %s", name, result.Check)
-			assert.NotRegexp(t, `\b(NODE|NAMESPACE|CLASS)\b`, result.Command, name)
-			if result.Verdict == health.Failed {
-				assert.NotEmpty(t, result.Command, "%s: %s", name, result.Check)
-			}
-			if verdicts[result.Check] == nil {
-				verdicts[result.Check] = map[health.Verdict]bool{health.Passed: true} // of storage that works
-			}
-			verdicts[result.Check][result.Verdict] = true
-		}
+		reports.Add(t, name, holds, Evaluate(spec, seen))
 	}
 	for name, change := range states {
 		try(name, true, change)
@@ -185,9 +169,9 @@ func TestStorage_AFailureNamesNodeClassAndReason(t *testing.T) {
 		try(name, false, change)
 	}
 	for _, check := range Checks {
-		assert.Len(t, verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
+		assert.Len(t, reports.Verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
 	}
-	healthtest.Cases(t, "reports.txt", reports)
+	reports.Compare(t)
 }
 
 func TestStorage_AVolumeIsTriedOnceItsDriverIsOnEveryNode(t *testing.T) {

@@ -1,18 +1,16 @@
 package faults
 
 import (
-	"flag"
 	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "write the table into the document")
+	"github.com/slipway-platform/slipway/tests/golden"
+)
 
 const document = "../../../docs/faults.md"
 
@@ -21,18 +19,7 @@ var tables = map[string]func() string{"table": Table, "table of the mesh": MeshT
 
 func TestDocument_ShowsTheMatrix(t *testing.T) {
 	for name, table := range tables {
-		text, err := os.ReadFile(document)
-		require.NoError(t, err)
-		begin, end := "<!-- "+name+": written by go test ./tests/e2e/faults -update -->\n", "<!-- end of "+name+" -->\n"
-		before, rest, found := strings.Cut(string(text), begin)
-		require.True(t, found, "the document has no place for the %s", name)
-		shown, after, found := strings.Cut(rest, end)
-		require.True(t, found, "the %s has no end", name)
-		if *update {
-			require.NoError(t, os.WriteFile(document, []byte(before+begin+table()+end+after), 0o644))
-			continue
-		}
-		assert.Equal(t, table(), shown, "run make golden")
+		golden.Part(t, document, name, table())
 	}
 }
 
