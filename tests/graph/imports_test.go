@@ -158,6 +158,21 @@ func TestSharedPackages_KnowNoComponent(t *testing.T) {
 	assert.GreaterOrEqual(t, looked, 8)
 }
 
+// Fakes, mocks and other helpers of tests are no part of the product.
+func TestProduct_ImportsNothingOfTests(t *testing.T) {
+	looked := 0
+	for path, imported := range imports(t) {
+		if strings.HasPrefix(path, "tests/") || strings.HasSuffix(path, "test") {
+			continue
+		}
+		looked++
+		for _, other := range imported {
+			assert.False(t, strings.HasPrefix(other, module+"tests/"), "%s imports %s", path, other)
+		}
+	}
+	assert.Greater(t, looked, 60)
+}
+
 // isPure reports whether a package must do without Pulumi: the model, the commands below cmd, all of internal, and each package below a
 // component or below stacks. What registers resources for several components is in components/internal.
 func isPure(path string) bool {
