@@ -194,7 +194,7 @@ CHART ?=
 golden: ## Write the golden files, the reference and the generated tables anew; with the keys of a chart's values: CHART=FOLDER
 	cp Pulumi.apps.yaml Pulumi.infra.yaml tests/clusters/samples
 	go test ./cluster/machineconfig ./cluster/releases ./cluster/syntax ./cmd/newcluster ./components/cilium/chart ./components/secrets \
-		./internal/argocd/handover ./internal/flux/handover ./internal/flux/tree ./internal/health ./internal/health/externalsecrets \
+		./internal/engines/argocd/handover ./internal/engines/flux/handover ./internal/engines/flux/tree ./internal/health ./internal/health/externalsecrets \
 		./internal/health/gate ./internal/health/mesh ./internal/health/own ./internal/health/storage ./internal/picture ./stacks/config \
 		./tests/e2e/faults -update
 	go -C lab test ./fault ./proxmox -update

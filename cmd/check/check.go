@@ -23,7 +23,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cmd/command"
-	"github.com/slipway-platform/slipway/internal/flux/tree"
+	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 	"github.com/slipway-platform/slipway/stacks/config"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cmd/command"
-	"github.com/slipway-platform/slipway/internal/flux/tree"
+	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )

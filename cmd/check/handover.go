@@ -15,7 +15,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cmd/command"
-	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
+	fluxrelease "github.com/slipway-platform/slipway/internal/engines/flux/release"
 )
 
 // HandOver returns the command that hands components over.

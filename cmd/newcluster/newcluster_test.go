@@ -17,7 +17,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cmd/check"
 	"github.com/slipway-platform/slipway/cmd/command"
-	"github.com/slipway-platform/slipway/internal/flux/tree"
+	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/docs"

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-platform/slipway/internal/argocd/handover"
+	"github.com/slipway-platform/slipway/internal/engines/argocd/handover"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/observe"
 )

@@ -17,9 +17,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/slipway-platform/slipway/cmd/command"
-	"github.com/slipway-platform/slipway/internal/argocd/removal"
 	"github.com/slipway-platform/slipway/internal/crds"
-	"github.com/slipway-platform/slipway/internal/flux/prune"
+	"github.com/slipway-platform/slipway/internal/engines/argocd/removal"
+	"github.com/slipway-platform/slipway/internal/engines/flux/prune"
 	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
 	"github.com/slipway-platform/slipway/internal/probe"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/argocd/removal"
-	"github.com/slipway-platform/slipway/internal/flux/prune"
+	"github.com/slipway-platform/slipway/internal/engines/argocd/removal"
+	"github.com/slipway-platform/slipway/internal/engines/flux/prune"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )

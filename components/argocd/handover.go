@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/handover"
 	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/components/internal/settings"
-	verify "github.com/slipway-platform/slipway/internal/argocd/handover"
-	"github.com/slipway-platform/slipway/internal/argocd/owner"
-	"github.com/slipway-platform/slipway/internal/argocd/removal"
+	verify "github.com/slipway-platform/slipway/internal/engines/argocd/handover"
+	"github.com/slipway-platform/slipway/internal/engines/argocd/owner"
+	"github.com/slipway-platform/slipway/internal/engines/argocd/removal"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/probe"
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/handover"
 	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/components/internal/settings"
-	verify "github.com/slipway-platform/slipway/internal/flux/handover"
-	"github.com/slipway-platform/slipway/internal/flux/prune"
+	verify "github.com/slipway-platform/slipway/internal/engines/flux/handover"
+	"github.com/slipway-platform/slipway/internal/engines/flux/prune"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/probe"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	"github.com/slipway-platform/slipway/internal/flux/owner"
+	"github.com/slipway-platform/slipway/internal/engines/flux/owner"
 )
 
 // sourceResources are the resources of the kinds of sources.

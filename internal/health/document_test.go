@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	argocd "github.com/slipway-platform/slipway/internal/argocd/handover"
-	"github.com/slipway-platform/slipway/internal/flux/handover"
+	argocd "github.com/slipway-platform/slipway/internal/engines/argocd/handover"
+	"github.com/slipway-platform/slipway/internal/engines/flux/handover"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/health/gate"

@@ -12,8 +12,8 @@ import (
 // Checks judge what was observed. One that asked the cluster itself could not be tested without one.
 func TestHealth_DependsOnNoClientAndNoPulumi(t *testing.T) {
 	for _, spec := range []string{
-		"health/gate", "health/workloads", "health/externalsecrets", "health/mesh", "health/storage", "health/own", "flux/handover",
-		"argocd/handover",
+		"health/gate", "health/workloads", "health/externalsecrets", "health/mesh", "health/storage", "health/own", "engines/flux/handover",
+		"engines/argocd/handover",
 	} {
 		path := "github.com/slipway-platform/slipway/internal/" + spec
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", path).Output()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/argocd/handover"
+	"github.com/slipway-platform/slipway/internal/engines/argocd/handover"
 )
 
 // argoApplication reads an Application with a spec and a status. metadata and the rest are in YAML's flow style.

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
-	"github.com/slipway-platform/slipway/internal/flux/tree"
+	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
 	"github.com/slipway-platform/slipway/preview/flux"
 	"github.com/slipway-platform/slipway/preview/report"
 	"github.com/slipway-platform/slipway/stacks/config"

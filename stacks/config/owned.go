@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
-	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
+	fluxrelease "github.com/slipway-platform/slipway/internal/engines/flux/release"
 )
 
 // inGit are the keys of a component that its file in the tree gives if an engine owns it, each with its path in that file.

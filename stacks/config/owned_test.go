@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
+	fluxrelease "github.com/slipway-platform/slipway/internal/engines/flux/release"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/golden"
 )

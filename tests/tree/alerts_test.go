@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	fluxtree "github.com/slipway-platform/slipway/internal/flux/tree"
+	fluxtree "github.com/slipway-platform/slipway/internal/engines/flux/tree"
 )
 
 // Flux's Alerts know no wildcard for namespaces.

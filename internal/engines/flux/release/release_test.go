@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/flux/release"
+	"github.com/slipway-platform/slipway/internal/engines/flux/release"
 )
 
 var (

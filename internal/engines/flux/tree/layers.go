@@ -11,7 +11,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
-	"github.com/slipway-platform/slipway/internal/flux/handover"
+	"github.com/slipway-platform/slipway/internal/engines/flux/handover"
 )
 
 const layerGroup = "kustomize.toolkit.fluxcd.io"

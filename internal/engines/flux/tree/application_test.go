@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/flux/release"
+	"github.com/slipway-platform/slipway/internal/engines/flux/release"
 )
 
 const shop = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: shop}\nspec: {source: {path: kubernetes/apps/shop}}\n"

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
-const root = "../../.."
+const root = "../../../.."
 
 // ofOneConsumer is what the Kustomization of one consumer substitutes, which docs/gitops.md shows: no setting of the cluster.
 const ofOneConsumer = "STORAGE_CONSUMER"
