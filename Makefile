@@ -195,7 +195,7 @@ golden: ## Write the golden files, the reference and the generated tables anew; 
 	cp Pulumi.apps.yaml Pulumi.infra.yaml tests/clusters/samples
 	go test ./cluster/machineconfig ./cluster/releases ./cluster/syntax ./cmd/newcluster ./components/cilium/chart ./components/secrets \
 		./internal/engines/argocd/handover ./internal/engines/flux/handover ./internal/engines/flux/tree ./internal/health ./internal/health/externalsecrets \
-		./internal/health/gate ./internal/health/mesh ./internal/health/own ./internal/health/storage ./internal/picture ./stacks/config \
+		./internal/health/gate ./internal/health/mesh ./internal/health/own ./internal/health/storage ./internal/health/picture ./stacks/config \
 		./tests/e2e/faults -update
 	go -C lab test ./fault ./proxmox -update
 	go -C lab test ./talos -run TestReal_TheDocument -update
@@ -208,7 +208,7 @@ CHROMIUM ?= chromium
 pictures: ## Make the picture in the README anew, of the recorded page of a run, with a browser: CHROMIUM=chromium
 	@mkdir -p docs/pictures; profile=$$(mktemp -d); trap 'rm -rf "$$profile"' EXIT; \
 		"$(CHROMIUM)" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$$profile" --window-size=1100,880 \
-		--screenshot=docs/pictures/run.png "file://$(CURDIR)/internal/picture/testdata/up.html"
+		--screenshot=docs/pictures/run.png "file://$(CURDIR)/internal/health/picture/testdata/up.html"
 
 .PHONY: config-check
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path

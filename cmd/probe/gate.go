@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/health/picture"
 	"github.com/slipway-platform/slipway/internal/observe"
-	"github.com/slipway-platform/slipway/internal/picture"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/internal/health/mesh"
+	"github.com/slipway-platform/slipway/internal/health/picture"
 	"github.com/slipway-platform/slipway/internal/observe"
-	"github.com/slipway-platform/slipway/internal/picture"
 )
 
 const meshDoes = `Waits until every agent sees every peer of the cluster's mesh as connected and ready, and prints what is missing.

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
-	"github.com/slipway-platform/slipway/internal/picture"
+	"github.com/slipway-platform/slipway/internal/health/picture"
 	"github.com/slipway-platform/slipway/stacks/contract"
 )
 

@@ -16,7 +16,7 @@ import (
 
 // recorded is a file of an update that package picture has recorded for its own tests.
 func recorded(name string) string {
-	return filepath.Join("..", "..", "internal", "picture", "testdata", name)
+	return filepath.Join("..", "..", "internal", "health", "picture", "testdata", name)
 }
 
 // page runs the command and returns its exit code, the page and what it says.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/picture"
+	"github.com/slipway-platform/slipway/internal/health/picture"
 )
 
 // form is a value of -o.
