@@ -57,7 +57,7 @@ func (load *load) during(l *lab, changes []change) {
 		l.part(one.name, func(l *lab) {
 			began, hands := time.Now(), l.hands
 			one.test(l)
-			load.report(l.t, began)
+			load.report(l.t, one.name, began)
 			l.t.Logf("hands needed: %d", l.hands-hands)
 			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 			require.Empty(l.t, l.field("nodes", "{.items[?(@.spec.unschedulable==true)].metadata.name}"), "a node was left cordoned")

@@ -23,11 +23,14 @@ type load struct {
 	done   chan struct{}
 }
 
-// loadScript writes the files of served.Notes until a file appears: answers ten times a second, everything else about once a second.
+// loadScript writes the files of served.Notes until a file appears: answers ten times a second, everything else about once a second. One
+// request that is lost takes less than a second, so that it alone is no outage.
 const loadScript = `cd "$1"
 see() { echo "$(date +%s%3N) $(kubectl --context=admin@infra --request-timeout=2s get "$@" 2>/dev/null)"; }
-(for i in $(seq 1 36000); do [ -e stop ] && break
-  echo "$(date +%s%3N) $(curl --insecure --silent --max-time 1 --output /dev/null --write-out '%{http_code}' "$2")" >> api; sleep 0.1; done) &
+ask() { for i in $(seq 1 36000); do [ -e stop ] && break
+  echo "$(date +%s%3N) $(curl --insecure --silent --max-time 0.8 --output /dev/null --write-out '%{http_code}' "$2")" >> "$1"
+  sleep 0.1; done; }
+ask api "$2" & ask control "$5" &
 for i in $(seq 1 7200); do [ -e stop ] && break
   see nodes --output=jsonpath="$3" >> nodes
   see --namespace=kube-system pods --selector=tier=control-plane --output=jsonpath="$4" >> statics
@@ -41,6 +44,17 @@ const (
 	staticStates = `{range .items[*]}{.metadata.labels.k8s-app}={.spec.containers[0].image}` +
 		`={.status.conditions[?(@.type=="Ready")].status} {end}`
 )
+
+// controlServer is the lab's Git host: no change of a cluster concerns it.
+const controlServer = "https://git.home.arpa/"
+
+// longestAway is how long the API of three control planes may be away for a change.
+const longestAway = time.Second
+
+// mayBeAway are the parts of which that is not true, with the reason.
+var mayBeAway = map[string]string{
+	"the first control plane is dead, and is replaced": "the virtual IP moves once the dead machine's lease has ended",
+}
 
 const workload = `{"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "steady", "namespace": "default"},
@@ -59,7 +73,8 @@ func startLoad(l *lab) *load {
 	l.kubectl("wait", "--for=condition=Available", "--timeout=2m", "deployment/steady")
 	l.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=2m", "poddisruptionbudget/steady")
 	load := &load{lab: l, folder: folder, home: l.home(), done: make(chan struct{})}
-	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz", nodeStates, staticStates)
+	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz", nodeStates, staticStates,
+		controlServer)
 	require.NoError(t, c.Start())
 	go func() {
 		defer close(load.done)
@@ -75,15 +90,18 @@ func (o *load) end() {
 	<-o.done
 }
 
-// report checks how the cluster has served since a time.
-func (o *load) report(t *testing.T, since time.Time) {
+// report checks how the cluster has served since a part of the test began.
+func (o *load) report(t *testing.T, part string, since time.Time) {
 	t.Helper()
 	var seen served.Report
 	require.Eventually(t, func() bool { // a part may have ended before the next sample
 		seen = o.served(t, since)
-		return seen.Answered > 0 && seen.Pods > 0 && seen.Samples > 0 && seen.Statics > 0
+		return seen.Answered > 0 && seen.Pods > 0 && seen.Samples > 0 && seen.Statics > 0 && seen.Controls > 0
 	}, time.Minute, 200*time.Millisecond, "the API was not asked, or it did not count pods, nodes and static pods")
 	t.Log(seen)
+	if mayBeAway[part] == "" {
+		assert.LessOrEqual(t, seen.Gone, longestAway, "%s: the API was away", part)
+	}
 	assert.Less(t, seen.Silence, 30*time.Second, "the API was away") // a new API server takes long on a busy machine
 	assert.Zero(t, seen.BelowBudget, "the PodDisruptionBudget was not kept")
 	assert.Zero(t, seen.WithoutQuorum, "etcd lost its quorum")
@@ -104,8 +122,9 @@ func (o *load) served(t *testing.T, since time.Time) served.Report {
 	t.Helper()
 	var notes served.Notes
 	for path, to := range map[string]*io.Reader{
-		filepath.Join(o.folder, "api"): &notes.API, filepath.Join(o.folder, "budget"): &notes.Budget,
-		filepath.Join(o.folder, "nodes"): &notes.Nodes, filepath.Join(o.folder, "statics"): &notes.Statics,
+		filepath.Join(o.folder, "api"): &notes.API, filepath.Join(o.folder, "control"): &notes.Control,
+		filepath.Join(o.folder, "budget"): &notes.Budget,
+		filepath.Join(o.folder, "nodes"):  &notes.Nodes, filepath.Join(o.folder, "statics"): &notes.Statics,
 		filepath.Join(o.home, "logs", "lab.log"): &notes.Log, filepath.Join(o.home, "logs", "machines.json"): &notes.Spans,
 	} {
 		file, err := os.Open(path)

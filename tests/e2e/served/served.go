@@ -24,6 +24,8 @@ type Report struct {
 	Asked    int           // requests to the API through the virtual IP
 	Answered int
 	Silence  time.Duration // longest time without an answer
+	Gone     time.Duration // longest time from a request without an answer to the next answer, beyond the longest pause of the control in it
+	Starved  int           // such times that count for nothing, because the control paused for so long that the computer was too busy
 	Pods     int           // fewest healthy pods of the workload; -1 if none was counted
 
 	BelowBudget   int // samples in which the PodDisruptionBudget was not kept
@@ -34,17 +36,19 @@ type Report struct {
 	ServersAway int             // most API servers that were not Ready, or had no pod, in one sample
 	MostAway    int             // most nodes that were cordoned or not Ready in one sample
 	Away        map[string]bool // all nodes that were, by name
+	Controls    int             // answers of the control
 	Samples     int             // samples of nodes
 	Statics     int             // samples of static pods
 }
 
 // String is the report in a sentence for each subject.
 func (r Report) String() string {
-	return fmt.Sprintf("took %s, in %s of which machines worked; the API answered %d of %d times (%.2f %%), and was silent for at most %s; "+
+	return fmt.Sprintf("took %s, in %s of which machines worked; the API answered %d of %d times (%.2f %%), was silent for at most %s, and "+
+		"away for at most %s, and %d times the computer was too busy to say; "+
 		"fewest healthy pods %d; in %d and %d samples: etcd without quorum %d, two control planes down %d, below the PodDisruptionBudget %d, "+
 		"wrong version skew %d; at most %d API servers and %d nodes away at once, %d in turn",
 		r.Took.Round(time.Second), r.Machines.Round(time.Second), r.Answered, r.Asked, 100*float64(r.Answered)/float64(max(1, r.Asked)),
-		r.Silence.Round(10*time.Millisecond), r.Pods, r.Samples, r.Statics,
+		r.Silence.Round(10*time.Millisecond), r.Gone.Round(10*time.Millisecond), r.Starved, r.Pods, r.Samples, r.Statics,
 		r.WithoutQuorum, r.TwoDown, r.BelowBudget, r.Skewed, r.ServersAway, r.MostAway, len(r.Away))
 }
 
@@ -52,6 +56,7 @@ func (r Report) String() string {
 // could not be taken.
 type Notes struct {
 	API     io.Reader // TIME CODE: the status code of HTTP, 000 for no answer
+	Control io.Reader // the same of a server that no change concerns, asked at the same pace: how long any answer takes on this computer
 	Budget  io.Reader // TIME HEALTHY DESIRED: healthy pods of a PodDisruptionBudget, and how many it wants
 	Nodes   io.Reader // TIME NAME=UNSCHEDULABLE=READY=VERSION …
 	Statics io.Reader // TIME COMPONENT=IMAGE=READY …, of all control planes
@@ -67,6 +72,10 @@ func Of(notes Notes, from, to time.Time) (Report, error) {
 	if r.Asked > 0 {
 		r.Silence = max(r.Silence, to.Sub(last))
 	}
+	if !r.missed.IsZero() {
+		r.gone = append(r.gone, gap{r.missed, to})
+	}
+	r.control(notes.Control)
 	r.lines(notes.Budget, func(_ time.Time, words []string) { r.budget(words) })
 	servers := map[time.Time]string{} // oldest API server of each sample
 	r.lines(notes.Statics, func(at time.Time, words []string) { servers[at] = r.statics(words) })
@@ -86,9 +95,14 @@ func Of(notes Notes, from, to time.Time) (Report, error) {
 type reader struct {
 	Report
 	from, to time.Time
-	servers  int   // most API servers in one sample
-	err      error // the first one
+	servers  int       // most API servers in one sample
+	missed   time.Time // the first request without an answer since the last answer; zero if there is none
+	gone     []gap     // from each such request to the next answer
+	err      error     // the first one
 }
+
+// gap is a time in which something did not answer.
+type gap struct{ from, to time.Time }
 
 func (r *reader) fail(err error) { r.err = cmp.Or(r.err, err) }
 
@@ -117,11 +131,46 @@ func (r *reader) lines(of io.Reader, use func(at time.Time, words []string)) {
 func (r *reader) answer(last, at time.Time, words []string) time.Time {
 	r.Asked++
 	if words[0] == "000" {
+		if r.missed.IsZero() {
+			r.missed = at
+		}
 		return last
+	}
+	if !r.missed.IsZero() {
+		r.gone, r.missed = append(r.gone, gap{r.missed, at}), time.Time{}
 	}
 	r.Answered++
 	r.Silence = max(r.Silence, at.Sub(last))
 	return at
+}
+
+// starved is the pause of the control, which is asked ten times a second, from which on the computer was too busy to say anything.
+const starved = 500 * time.Millisecond
+
+// control takes from the times without the API those in which the control did not answer either.
+func (r *reader) control(of io.Reader) {
+	var pauses []gap
+	last := r.from
+	r.lines(of, func(at time.Time, words []string) {
+		if words[0] != "000" {
+			pauses, last = append(pauses, gap{last, at}), at
+			r.Controls++
+		}
+	})
+	pauses = append(pauses, gap{last, r.to})
+	for _, one := range r.gone {
+		longest := time.Duration(0)
+		for _, pause := range pauses {
+			if pause.from.Before(one.to) && pause.to.After(one.from) {
+				longest = max(longest, pause.to.Sub(pause.from))
+			}
+		}
+		if longest >= starved {
+			r.Starved++
+			continue
+		}
+		r.Gone = max(r.Gone, one.to.Sub(one.from)-longest)
+	}
 }
 
 func (r *reader) budget(words []string) {

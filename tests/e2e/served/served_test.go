@@ -2,6 +2,7 @@ package served
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func noted(samples ...string) string {
 	return lines.String()
 }
 
-type given struct{ api, budget, nodes, statics, log, spans string }
+type given struct{ api, control, budget, nodes, statics, log, spans string }
 
 func (g given) report(t *testing.T) Report {
 	t.Helper()
@@ -32,8 +33,9 @@ func (g given) report(t *testing.T) Report {
 
 func (g given) read() (Report, error) {
 	return Of(Notes{
-		API: strings.NewReader(g.api), Budget: strings.NewReader(g.budget), Nodes: strings.NewReader(g.nodes),
-		Statics: strings.NewReader(g.statics), Log: strings.NewReader(g.log), Spans: strings.NewReader(g.spans),
+		API: strings.NewReader(g.api), Control: strings.NewReader(g.control), Budget: strings.NewReader(g.budget),
+		Nodes: strings.NewReader(g.nodes), Statics: strings.NewReader(g.statics),
+		Log: strings.NewReader(g.log), Spans: strings.NewReader(g.spans),
 	}, began, began.Add(10*time.Second))
 }
 
@@ -43,6 +45,36 @@ func TestOf_CountsAnswersAndTheLongestTimeWithoutOne(t *testing.T) {
 	assert.Equal(t, 4*time.Second, r.Silence, "the last answer was four seconds before the end")
 	r = given{api: noted("000", "000", "000", "000", "000", "000", "200", "200", "200")}.report(t)
 	assert.Equal(t, 6*time.Second, r.Silence)
+}
+
+// every are samples that are this far apart.
+func every(step time.Duration, samples ...string) string {
+	var lines strings.Builder
+	for i, sample := range samples {
+		fmt.Fprintf(&lines, "%d %s\n", began.Add(time.Duration(i)*step).UnixMilli(), sample)
+	}
+	return lines.String()
+}
+
+func TestOf_TakesTheAPIForAwayOnlyWhileTheControlAnswers(t *testing.T) {
+	answers := func(many int) string { return every(200*time.Millisecond, slices.Repeat([]string{"404"}, many)...) }
+	always := answers(51)
+	for name, one := range map[string]struct {
+		api, control string
+		gone         time.Duration
+		starved      int
+	}{
+		"each request was answered, late":    {every(3*time.Second, "200", "200", "200", "200"), always, 0, 0},
+		"three were not, the control was":    {noted("200", "000", "000", "000", "200", "000", "200"), always, 2800 * time.Millisecond, 0},
+		"none until the end":                 {noted("200", "200", "000"), always, 7800 * time.Millisecond, 0},
+		"neither was":                        {noted("200", "000", "000", "200"), noted("404", "000", "000", "404"), 0, 1},
+		"the computer ran nothing meanwhile": {noted("200", "000", "000", "200"), every(4*time.Second, "404", "404", "404"), 0, 1},
+		"the control paused at other times":  {noted("200", "000", "200"), answers(21), 800 * time.Millisecond, 0},
+	} {
+		r := given{api: one.api, control: one.control}.report(t)
+		assert.Equal(t, one.gone, r.Gone, name)
+		assert.Equal(t, one.starved, r.Starved, name)
+	}
 }
 
 func TestOf_LeavesOutWhatWasNotedBeforeAndAfter(t *testing.T) {
