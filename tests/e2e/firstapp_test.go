@@ -36,7 +36,8 @@ func (l *lab) addFirstApp(stack string, app docs.App) {
 	l.applied(stack, "notes")
 
 	require.Equal(t, "1 1", of("deployment/notes", "{.spec.replicas} {.status.availableReplicas}"))
-	require.Equal(t, "restricted public", of("namespace/notes", `{.metadata.labels.pod-security\.kubernetes\.io/enforce} {.metadata.labels.gateway}`))
+	require.Equal(t, "restricted public", of("namespace/notes",
+		`{.metadata.labels.pod-security\.kubernetes\.io/enforce} {.metadata.labels.gateway}`))
 	require.Equal(t, password, l.decoded(stack, "notes", "notes", "password"))
 	require.Regexp(t, `^notes\.\w+(\.\w+)+$`, of("httproute/notes", "{.spec.hostnames[0]}"), "the setting is replaced")
 	l.eventually("the gateway takes the route, which leads to a Service", func() bool {
