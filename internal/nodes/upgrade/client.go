@@ -40,6 +40,9 @@ func (c clients) Look(ctx context.Context, node turn.Node) (answer, error) {
 	defer cancel()
 	seen, err := look(ctx, c.Talos(node))
 	seen.running.Node = node
+	if err == nil {
+		seen.running.Next, _ = c.Next(ctx, node) // who installs asks again
+	}
 	if err == nil && seen.stage != runtime.MachineStageRunning.String() {
 		if machine, err := c.Machine(ctx, node); err == nil {
 			seen.waits = machine.StageProblem()

@@ -144,7 +144,7 @@ func (f *fake) Look(_ context.Context, of turn.Node) (answer, error) {
 		return answer{}, node.down
 	}
 	seen := node.answer
-	seen.running.Images = maps.Clone(seen.running.Images)
+	seen.running.Images, seen.running.Next = maps.Clone(seen.running.Images), f.next(node)
 	return seen, nil
 }
 
@@ -227,11 +227,18 @@ func (f *fake) LastLines(_ context.Context, of turn.Node) []string {
 
 func (f *fake) Evict(context.Context, turn.Pod) error { return errors.New("there are no pods") }
 
-func (f *fake) Installed(_ context.Context, of turn.Node, version string) (bool, error) {
+func (f *fake) Next(_ context.Context, of turn.Node) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	node := f.node(of.Name)
-	return node.image != "" && node.version == version, node.down
+	return f.next(f.node(of.Name)), f.node(of.Name).down
+}
+
+// next returns the version that is installed and has not booted. The caller holds the mutex.
+func (f *fake) next(node *fakeNode) string {
+	if node.image == "" {
+		return ""
+	}
+	return node.version
 }
 
 func (f *fake) Upgrade(_ context.Context, of turn.Node, image string) error {

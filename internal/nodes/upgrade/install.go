@@ -145,27 +145,29 @@ func (t *tail) line() string {
 // defaultEntry is the variable of the firmware in which an installation writes the file that the boot loader, systemd-boot, boots next.
 const defaultEntry = "/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 
-// Installed implements machines. Before 1.13, Talos itself reboots after an installation. A machine without UEFI does not tell.
-func (c clients) Installed(ctx context.Context, node turn.Node, version string) (bool, error) {
+// Next implements machines. Before 1.13, Talos itself reboots after an installation. A machine without UEFI does not tell.
+func (c clients) Next(ctx context.Context, node turn.Node) (version string, err error) {
 	talos := c.Talos(node)
 	if lifecycle, err := hasLifecycle(ctx, talos); err != nil || !lifecycle {
-		return false, talosapi.Message(err)
+		return "", talosapi.Message(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()
 	booted, err := safe.StateGetByID[*runtime.BootedEntry](ctx, talos.COSI, runtime.BootedEntryID)
 	if state.IsNotFoundError(err) {
-		return false, nil
+		return "", nil
 	}
 	if err != nil {
-		return false, talosapi.Message(err)
+		return "", talosapi.Message(err)
 	}
 	next, err := readVariable(ctx, talos, defaultEntry)
 	if err != nil {
-		return false, talosapi.Message(err)
+		return "", talosapi.Message(err)
 	}
-	now := booted.TypedSpec().BootedEntry // "" if Talos cannot tell
-	return now != "" && versionOf(next) == version && !strings.EqualFold(next, now), nil
+	if now := booted.TypedSpec().BootedEntry; now == "" || strings.EqualFold(next, now) { // "" if Talos cannot tell
+		return "", nil
+	}
+	return versionOf(next), nil
 }
 
 // versionOf returns the version in the name of a boot entry, such as Talos-v1.13.9.efi, or Talos-v1.13.9~1.efi for the next installation of

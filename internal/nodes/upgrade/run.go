@@ -45,9 +45,9 @@ type machines interface {
 
 	// Look returns what a node runs.
 	Look(ctx context.Context, node turn.Node) (answer, error)
-	// Installed tells whether the version of Talos is installed on a node, and boots next, although the node runs another installation: an
-	// earlier run has ended between the installation and the reboot.
-	Installed(ctx context.Context, node turn.Node, version string) (bool, error)
+	// Next returns the version of Talos that a node boots next, if it runs another installation: an earlier run has ended between the
+	// installation and the reboot. It returns "" if the node does not, or cannot tell.
+	Next(ctx context.Context, node turn.Node) (version string, err error)
 	// Upgrade installs Talos and makes the node reboot.
 	Upgrade(ctx context.Context, node turn.Node, image string) error
 	// Reboot makes a node reboot.

@@ -347,6 +347,19 @@ func TestRun_FinishesAnInstallationByItsReboot(t *testing.T) {
 	})
 }
 
+// Otherwise the node would boot the other version some day, unseen until then.
+func TestRun_InstallsTheFormerVersionAgainWhereAKilledRunHasInstalledAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.current(spec)
+		f.node("cp-2").version, f.node("cp-2").image = "v1.13.9", "factory/installer/aa:v1.13.9"
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"cp-2"}, report.Talos)
+		assert.Equal(t, spec.Talos, f.node("cp-2").running.Talos)
+	})
+}
+
 func TestRun_RebootsIntoTheDeclaredVersionOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, spec := newFake()

@@ -37,11 +37,11 @@ func (j *job) upgradeNode(ctx context.Context, node turn.Node) error {
 // install installs Talos on a node, and makes the node reboot. A second installation before the reboot would remove the version that runs
 // from the disk, and with it the way back that a boot that fails takes.
 func (j *job) install(ctx context.Context, node turn.Node) error {
-	installed, err := j.Installed(ctx, node, j.Talos)
+	next, err := j.Next(ctx, node)
 	if err != nil {
 		return fmt.Errorf("it is not known which version boots next: %w", err)
 	}
-	if installed {
+	if next == j.Talos {
 		j.Say("%s: an earlier run has installed Talos %s; reboots", node.Name, j.Talos)
 		return j.Reboot(ctx, node)
 	}

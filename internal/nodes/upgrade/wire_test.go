@@ -288,25 +288,27 @@ func TestClients_KnowAnInstallationThatHasNotBooted(t *testing.T) {
 		return map[string]string{"/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f": string(content)}
 	}
 	for _, one := range []struct {
-		runs, booted, next string
-		want               bool
+		runs, booted, next, want string
 	}{
-		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.9.efi", true},
-		{"v1.13.9", "Talos-v1.13.9.efi", "Talos-v1.13.9~1.efi", true}, // other extensions
-		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.8.efi", false},
-		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.90.efi", false},
-		{"v1.13.9", "talos-v1.13.9.efi", "Talos-v1.13.9.efi", false}, // the firmware does not keep the case
-		{"v1.13.8", "Talos-v1.13.8.efi", "", false},
-		{"v1.13.8", "", "Talos-v1.13.9.efi", false}, // without UEFI
-		{"v1.12.7", "Talos-v1.12.7.efi", "Talos-v1.13.9.efi", false},
+		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.9.efi", "v1.13.9"},
+		{"v1.13.9", "Talos-v1.13.9.efi", "Talos-v1.13.9~1.efi", "v1.13.9"}, // other extensions
+		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.8.efi", ""},
+		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.90.efi", "v1.13.90"},
+		{"v1.13.9", "talos-v1.13.9.efi", "Talos-v1.13.9.efi", ""}, // the firmware does not keep the case
+		{"v1.13.8", "Talos-v1.13.8.efi", "", ""},
+		{"v1.13.8", "", "Talos-v1.13.9.efi", ""}, // without UEFI
+		{"v1.12.7", "Talos-v1.12.7.efi", "Talos-v1.13.9.efi", ""},
 	} {
 		n := &node{version: one.runs, booted: one.booted}
 		if one.next != "" {
 			n.files = entry(one.next)
 		}
 		c, at := serve(t, n, true)
-		installed, err := c.Installed(t.Context(), at, "v1.13.9")
+		next, err := c.Next(t.Context(), at)
 		require.NoError(t, err)
-		assert.Equal(t, one.want, installed, "%+v", one)
+		assert.Equal(t, one.want, next, "%+v", one)
+		seen, err := c.Look(t.Context(), at)
+		require.NoError(t, err)
+		assert.Equal(t, one.want, seen.running.Next, "%+v", one)
 	}
 }

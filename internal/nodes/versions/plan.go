@@ -3,6 +3,7 @@
 package versions
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,6 +36,7 @@ var StaticPods = []Component{APIServer, ControllerManager, Scheduler}
 type Running struct {
 	Node      turn.Node
 	Talos     string               // version, such as v1.12.7
+	Next      string               // version of Talos that the next boot runs, from an upgrade that was killed; "" if none is known
 	Schematic string               // "" if the machine was not installed from an image factory
 	Images    map[Component]string // in its machine configuration
 
@@ -74,7 +76,8 @@ func NewPlan(declared Releases, running []Running) (Plan, error) {
 	var problems []error
 	nodesOf := map[string][]turn.Node{} // by the version of Talos that they run
 	for _, node := range running {
-		if node.Talos != declared.Talos || node.Schematic != "" && node.Schematic != declared.Schematic {
+		boots := cmp.Or(node.Next, node.Talos)
+		if node.Talos != declared.Talos || boots != declared.Talos || node.Schematic != "" && node.Schematic != declared.Schematic {
 			plan.Talos = append(plan.Talos, node.Node)
 			nodesOf[node.Talos] = append(nodesOf[node.Talos], node.Node)
 		}
