@@ -30,13 +30,15 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 		{"settings of manifests", anotherSetting.make(load)},
 		{"a smaller pool of load balancers", smallerPool.make(load)},
 		{"another announcement, of which a warning is accepted", anotherAnnouncement(load)},
+		{"another address of the Gateway, and another router", otherRouters.make(load)},
 		{"values of charts", chartValues.make(load)},
 		{"a taint of a worker that runs", taintByHand(load)},
 		{"what is refused", refused},
 		{"disks", moreDisk.make(load)},
+		{"another VLAN and another bridge", otherNetwork.make(load)},
 		{"a node more in a pool with a count", oneMore.make(load)},
 		{"a node less, and a node with another name", oneLess.make(load)},
-		{"another SCSI controller", otherController.make(load)},
+		{"another SCSI controller and another gateway", otherController.make(load)},
 	})
 }
 
@@ -50,6 +52,7 @@ func changeable(s settings) {
 	s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
 	s["slipway:nodePools"] = append(s["slipway:nodePools"].([]any), map[string]any{
 		"name": "spare", "role": "worker", "cores": 8, "memory": "16GiB", "disk": "100GiB", "firstAddress": "10.25.11.31", "count": 1,
+		"bridge": "vmbr1", // the lab's hosts have the bridges that stack files name when it starts
 	})
 }
 
@@ -180,7 +183,7 @@ var nothingTouched = run{rows: []row{
 }}
 
 // anotherSource has another URL, another branch and another folder, and is public.
-var anotherSource = run{rows: []row{{
+var anotherSource = run{rows: []row{publicSource, {
 	cell: "`gitops.url`, `gitops.branch`, `gitops.path`, `gitops.oci`, `gitops.bucket`", does: "nothing in the workloads",
 	before: func(l *lab) { // the lab's Git host has the branches of the stack files, and keeps others
 		const bare = "git/git.home.arpa"
@@ -188,10 +191,9 @@ var anotherSource = run{rows: []row{{
 	},
 	edit: func(s settings) {
 		s.set("gitops", map[string]any{
-			"url": "https://git.home.arpa/public/platform/slipway.git", "public": true, "branch": "moved", "path": "kubernetes/clusters/moved",
+			"url": "https://git.home.arpa/public/platform/slipway.git", "branch": "moved", "path": "kubernetes/clusters/moved",
 			"deletionPolicy": "orphan",
 		})
-		delete(s, "slipway:gitPassword")
 	},
 	arrived: func(l *lab) bool {
 		return l.fluxField("GitRepository", "{.spec.ref.name}") == "refs/heads/moved" &&
@@ -201,6 +203,16 @@ var anotherSource = run{rows: []row{{
 		return l.field("ciliumloadbalancerippool/infra", "{.metadata.uid}") + l.greeting("{.metadata.uid}")
 	},
 }}}
+
+// publicSource needs no password any more. TestGitOps_AccessAndKeysAreTriedWhenTheyChange tries other kinds of access.
+var publicSource = row{
+	cell: "`gitops.public`, `gitops.username`, `gitops.ca`, `gitops.knownHosts`, `gitops.githubApp`", does: "nothing: `up` waits",
+	edit: func(s settings) {
+		s.set("gitops", map[string]any{"public": true})
+		delete(s, "slipway:gitPassword")
+	},
+	arrived: func(l *lab) bool { return l.fluxField("GitRepository", "{.spec.secretRef.name}") == "" },
+}
 
 var anotherSetting = run{rows: []row{{
 	cell: "`gitops.settings`", does: "nothing at first; Flux substitutes the new values at once",
@@ -460,6 +472,6 @@ var otherController = run{
 	rows: []row{{
 		cell: "`proxmox.scsiController`", does: "drain and reboot, node by node",
 		edit: func(s settings) { s.set("proxmox", map[string]any{"scsiController": "virtio-scsi-pci"}) },
-	}},
+	}, otherGateway},
 	effect: effect{rebooted: []string{"infra-cp-1", "infra-cp-2", "infra-cp-3", "infra-spare-1", "infra-worker-9"}},
 }

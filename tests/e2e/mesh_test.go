@@ -30,6 +30,7 @@ func TestMesh_TwoClustersSeeEachOther(t *testing.T) {
 		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 	}
 
+	l.changesMeshAddress()
 	l.rotatesMeshCA()
 
 	l.must("fault", "mesh-gone", "apps")

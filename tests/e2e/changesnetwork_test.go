@@ -1,0 +1,110 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// entrance is a Gateway at the declared address, which Flux applies.
+const entrance = `{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: entrance, namespace: default}, ` +
+	`spec: {gatewayClassName: cilium, addresses: [{type: IPAddress, value: "${GATEWAY_IP}"}], ` +
+	`listeners: [{name: http, port: 80, protocol: HTTP}]}}`
+
+// otherRouters gives the Gateway another address, and the router another number. Load balancers are announced by BGP.
+var otherRouters = run{rows: []row{{
+	cell: "`network.loadBalancers.gateway`, `network.loadBalancers.bgp`", does: "nothing at first; Flux gives the Gateway its new address",
+	edit: func(s settings) {
+		s.balancers()["gateway"] = "10.25.11.125"
+		s.balancers()["bgp"].(map[string]any)["peers"].([]any)[0].(map[string]any)["asn"] = 64999
+	},
+	arrived: func(l *lab) bool {
+		return l.kubectl("get", "--namespace=default", "gateway/entrance", "--output=jsonpath={.status.addresses[*].value}") == "10.25.11.125" &&
+			l.field("ciliumbgpclusterconfig/infra", "{.spec.bgpInstances[0].peers[0].peerASN}") == "64999"
+	},
+	stays: func(l *lab) string {
+		return l.balancer("moves") + " " + l.balancer("stays") + " " +
+			l.kubectl("get", "--namespace=default", "gateway/entrance", "--output=jsonpath={.metadata.uid}")
+	},
+}}}
+
+// otherNetwork plugs the cards of all machines in elsewhere: into another VLAN, and that of one machine into another bridge. The lab's
+// switches carry all VLANs, so that the nodes are reached as before.
+var otherNetwork = run{
+	rows: []row{{
+		cell: "`nodePools[].bridge`, `nodePools[].vlan`, `proxmox.bridge`, `proxmox.vlan`", does: "drain, node by node; the network card",
+		edit: func(s settings) {
+			s.set("proxmox", map[string]any{"vlan": 11})
+			delete(s.pool(2), "bridge")
+		},
+		arrived: func(l *lab) bool {
+			for name, machine := range l.machines() {
+				if card := l.card(machine); !strings.Contains(card, "bridge=vmbr0") || !strings.Contains(card, "tag=11") {
+					l.t.Logf("%s has the card %s", name, card)
+					return false
+				}
+			}
+			return true
+		},
+	}},
+	effect: effect{drained: []string{"infra-cp-1", "infra-cp-2", "infra-cp-3", "infra-worker-1", "infra-spare-1"}},
+}
+
+// card returns the first network card of a VM, in the words of Proxmox VE.
+func (l *lab) card(of machine) string {
+	l.t.Helper()
+	var config struct{ Net0 string }
+	l.proxmox("GET", fmt.Sprintf("nodes/%s/qemu/%d/config?current=1", of.Host, of.ID), &config)
+	return config.Net0
+}
+
+// otherGateway is a router that the lab does not have. The machines reach each other and this computer without one.
+var otherGateway = row{
+	cell: "`network.gateway`", does: "drain and reboot, node by node, because it is in the VM's cloud-init, too",
+	edit: func(s settings) { s.set("network", map[string]any{"gateway": "10.25.11.254"}) },
+	arrived: func(l *lab) bool {
+		return strings.Contains(l.onNode(addresses["infra-cp-1"], "get", "routes", "--output=yaml"), "gateway: 10.25.11.254")
+	},
+}
+
+// otherMeshAddress is about a cluster with peers.
+var otherMeshAddress = row{
+	cell: "`network.loadBalancers.mesh`", does: "nothing on pods: the peers lose this cluster until `up` has run for them, too",
+	edit: func(s settings) { s.balancers()["mesh"] = "10.25.12.101" },
+}
+
+// changesMeshAddress gives apps another address for its peers. infra loses it until its own run, which replaces what reads from there.
+func (l *lab) changesMeshAddress() {
+	l.t.Helper()
+	const peer = "k8s-app=clustermesh-apiserver"
+	pods := func(stack, of string) string {
+		return l.in("kubectl", "--context=admin@"+stack, "get", "pods", "--namespace=kube-system", "--selector="+of,
+			"--output=jsonpath={.items[*].metadata.uid}")
+	}
+	before := map[string]string{}
+	for _, stack := range []string{"infra", "apps"} {
+		for _, of := range []string{peer, "k8s-app=cilium"} {
+			before[stack+" "+of] = pods(stack, of)
+			require.NotEmpty(l.t, before[stack+" "+of], "%s %s", stack, of)
+		}
+	}
+	editStackFile(l.t, filepath.Join(l.project, "Pulumi.apps.yaml"), otherMeshAddress.edit) // which the program of infra reads
+	l.eventually("the lab has copied the stack file", func() bool {
+		out, err := l.try("pulumi", "config", "get", "--stack", "apps", "--path", "slipway:network.loadBalancers.mesh")
+		return err == nil && strings.TrimSpace(out) == "10.25.12.101"
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "apps")
+	for _, of := range []string{peer, "k8s-app=cilium"} {
+		assert.Equal(l.t, before["apps "+of], pods("apps", of), "pods of apps: %s", of)
+	}
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	assert.NotEqual(l.t, before["infra "+peer], pods("infra", peer), "what reads from apps was replaced")
+	assert.Equal(l.t, before["infra k8s-app=cilium"], pods("infra", "k8s-app=cilium"), "agents of infra")
+	require.Equal(l.t, "connected", l.sees("infra", "apps"))
+	require.Equal(l.t, "connected", l.sees("apps", "infra"))
+}
