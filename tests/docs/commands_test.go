@@ -26,7 +26,7 @@ import (
 // outside are programs whose use is not checked here. In the lab, TestTutorial asks kubectl and talosctl for their flags, and pulumi.
 var outside = []string{
 	"kubectl", "talosctl", "op", "pveum", "kubeseal", "sops", "age", "age-keygen", "ssh-keygen", "ssh-keyscan", "openssl", "sha256sum", "cp",
-	"rm", "tr", "mkdir", "date", "cat", "git", "scp",
+	"rm", "tr", "mkdir", "date", "cat", "git", "scp", "chmod",
 }
 
 func TestCommands_AreOfProgramsThatExistWithFlagsThatExist(t *testing.T) {
