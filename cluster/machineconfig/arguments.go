@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -104,6 +105,28 @@ func UnfitForTalos(full config.Provider, talos string) []string {
 func (a argued) gateFields() map[string]any {
 	gates, _ := a.fields["featureGates"].(map[string]any)
 	return gates
+}
+
+// gatesOf returns the feature gates that a component is given. The kubelet's flag comes before its own configuration.
+func (a argued) gatesOf(id string) map[string]bool {
+	set := map[string]bool{}
+	if id == k8s.KubeletID {
+		for name, value := range a.gateFields() {
+			if on, is := value.(bool); is {
+				set[name] = on
+			}
+		}
+	}
+	for _, argument := range a.arguments[id] {
+		if list, is := strings.CutPrefix(argument, "--feature-gates="); is {
+			for _, one := range gatesOf(list) {
+				if on, err := strconv.ParseBool(one.value); err == nil {
+					set[one.name] = on
+				}
+			}
+		}
+	}
+	return set
 }
 
 // wrongFor returns the arguments that a version of Kubernetes does not take: what was removed, and what is mistyped.

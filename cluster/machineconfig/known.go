@@ -26,7 +26,9 @@ const (
 	schedulerFields  = "scheduler-field"
 	schedulerPlugins = "scheduler-plugin"
 	etcdFeatureGates = "etcd-feature-gate"
-	apis             = "api" // GROUP/VERSION, also of what is not served, and the words for several, such as api/beta
+	gateDefaults     = "gate-default" // of those in gateNeeds: whether it is on, and which of AllAlpha and AllBeta sets it
+	gateNeeds        = "gate-needs"   // the gates without which one that is on is refused
+	apis             = "api"          // GROUP/VERSION, also of what is not served, and the words for several, such as api/beta
 )
 
 // takes is what the components of a minor release take: by kind and name, the type of the value, or what an alias stands for, or "".

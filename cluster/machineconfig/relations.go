@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,6 +26,9 @@ func (k *knowledge) checkRelations(a argued) {
 	k.checkElection(a.flagsOf(etcdID))
 	k.checkAdmission(a.flagsOf(k8s.APIServerID))
 	k.checkScheduler(a.scheduler)
+	for _, id := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID, k8s.KubeletID} {
+		k.checkGates(a, id)
+	}
 	kubelet := settings{a.flagsOf(k8s.KubeletID), a.fields}
 	for _, relation := range kubeletRelations {
 		given := slices.IndexFunc(relation.fields, kubelet.has)
@@ -53,6 +57,43 @@ func (k *knowledge) checkAdmission(flags map[string]string) {
 	const requests, mutating = "max-requests-inflight", "max-mutating-requests-inflight"
 	if flags[requests] == "0" && flags[mutating] == "0" { // FeatureOptions.ApplyTo of k8s.io/apiserver
 		k.refuseFlag(k8s.APIServerID, requests, "leaves with "+mutating+" no request at all", "write a number, such as 400")
+	}
+}
+
+// checkGates refuses a feature gate that is off, by itself or by default, while one that is on needs it: unsafeSetFromMap in featuregate of
+// k8s.io/component-base. A component that emulates another version has other gates and other defaults.
+func (k *knowledge) checkGates(a argued, id string) {
+	flags, set := a.flagsOf(id), a.gatesOf(id)
+	if len(set) == 0 || flags["emulated-version"]+flags["min-compatibility-version"] != "" {
+		return
+	}
+	on := func(gate string) bool {
+		byDefault, group, _ := strings.Cut(k.table[gateDefaults][gate], ",")
+		own, isSet := set[gate]
+		all, isInGroup := set[group]
+		switch {
+		case isSet && k.table[featureGates][gate] == "": // or else it is refused by itself
+			return own
+		case isInGroup:
+			return all
+		}
+		return byDefault == "true"
+	}
+	off := map[string][]string{}
+	for _, gate := range k.table.names(gateNeeds) {
+		for needed := range strings.SplitSeq(k.table[gateNeeds][gate], ",") {
+			if on(gate) && !on(needed) {
+				off[needed] = append(off[needed], gate)
+			}
+		}
+	}
+	part := componentParts[id] + ".extraArgs.feature-gates"
+	if flags["feature-gates"] == "" {
+		part = kubeletConfig.part + ".featureGates"
+	}
+	for _, needed := range slices.Sorted(maps.Keys(off)) {
+		k.refuse(part, needed, fmt.Sprintf("%s is off, and in Kubernetes 1.%d, these are on and need it: %s", needed, k.minor,
+			strings.Join(off[needed], ", ")), "switch it on, or them off")
 	}
 }
 

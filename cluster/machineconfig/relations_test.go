@@ -59,6 +59,16 @@ func TestCheckPatches_RefusesValuesThatDoNotGoTogether(t *testing.T) {
 			"without a period in evictionSoftGracePeriod; add one there, or use evictionHard",
 		"machine: {kubelet: {extraArgs: {cpu-manager-policy: static, system-reserved: memory=1Gi}}}": "machine.kubelet.extraArgs.cpu-" +
 			"manager-policy: is static, and no CPU is reserved; reserve some in systemReserved.cpu",
+		"cluster: {scheduler: {extraArgs: {feature-gates: ResourceHealthStatus=false}}}": "cluster.scheduler.extraArgs.feature-gates: " +
+			"ResourceHealthStatus is off, and in Kubernetes 1.36, these are on and need it: ResourceHealthStatusMessage; switch it on, or " +
+			"them off",
+		"cluster: {apiServer: {extraArgs: {feature-gates: 'GangScheduling=true'}}}": "cluster.apiServer.extraArgs.feature-gates: " +
+			"GenericWorkload is off, and in Kubernetes 1.36, these are on and need it: GangScheduling; switch it on, or them off",
+		"cluster: {controllerManager: {extraArgs: {feature-gates: 'kube:AllBeta=false,kube:ExtendWebSocketsToKubelet=true'}}}": "cluster." +
+			"controllerManager.extraArgs.feature-gates: NodeDeclaredFeatures is off, and in Kubernetes 1.36, these are on and need it: " +
+			"ExtendWebSocketsToKubelet; switch it on, or them off",
+		extra + "featureGates: {PodLevelResources: false}}}}": config + "featureGates: PodLevelResources is off, and in Kubernetes 1.36, " +
+			"these are on and need it: InPlacePodLevelResourcesVerticalScaling; switch it on, or them off",
 	} {
 		violations := check(patch)
 		if assert.Len(t, violations, 1, patch) {
@@ -85,6 +95,12 @@ func TestCheckPatches_RefusesValuesThatDoNotGoTogether(t *testing.T) {
 		"machine: {kubelet: {extraArgs: {eviction-soft: memory.available<500Mi, eviction-soft-grace-period: memory.available=1m}}}",
 		"machine: {kubelet: {extraArgs: {eviction-soft: memory.available<500Mi}, extraConfig: {evictionSoftGracePeriod: " +
 			"{memory.available: 1m}}}}",
+		"cluster: {scheduler: {extraArgs: {feature-gates: 'ResourceHealthStatus=false,ResourceHealthStatusMessage=false'}}}",
+		"cluster: {apiServer: {extraArgs: {feature-gates: 'AllAlpha=true'}}, controllerManager: {extraArgs: {feature-gates: 'AllBeta=false'}}}",
+		"cluster: {apiServer: {extraArgs: {feature-gates: 'AllAlpha=true,GangScheduling=true,DRADeviceTaintRules=true'}}}",
+		"cluster: {apiServer: {extraArgs: {feature-gates: PodLevelResources=false, emulated-version: 'kube=1.33'}}}",
+		"machine: {kubelet: {extraArgs: {feature-gates: PodLevelResources=true}, extraConfig: {featureGates: {PodLevelResources: false}}}}",
+		extra + "featureGates: {PodLevelResources: false, InPlacePodLevelResourcesVerticalScaling: false}}}}",
 	} {
 		assert.Empty(t, check(right), right)
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/server/resourceconfig"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	stages "k8s.io/component-base/featuregate"
 	"k8s.io/component-base/version"
 	aggregator "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	schedulerconfig "k8s.io/kube-scheduler/config/v1"
@@ -64,6 +65,7 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 		}
 		lines = append(lines, line)
 	}
+	lines = append(lines, gateNeeds()...)
 	for _, field := range fieldsOf("", reflect.TypeFor[kubeletconfig.KubeletConfiguration](), bounds, map[reflect.Type]string{}) {
 		lines = append(lines, "kubelet-field "+field)
 	}
@@ -110,6 +112,22 @@ func TestArguments_AreThoseInSlipwaysTable(t *testing.T) {
 	if !bytes.Equal(want, got) {
 		t.Errorf("%s is not what the components take: go test . -update writes it anew", path)
 	}
+}
+
+// gateNeeds returns which feature gates need which others, and the defaults of both, with the gate that sets all of their stage.
+func gateNeeds() (lines []string) {
+	all := utilfeature.DefaultMutableFeatureGate.GetAll()
+	groups := map[any]string{stages.Alpha: ",AllAlpha", stages.Beta: ",AllBeta"}
+	for gate, needs := range utilfeature.DefaultMutableFeatureGate.Dependencies() {
+		if len(needs) == 0 {
+			continue
+		}
+		for _, one := range append(slices.Clone(needs), gate) {
+			lines = append(lines, fmt.Sprintf("gate-default %s %t%s", one, all[one].Default, groups[all[one].PreRelease]))
+		}
+		lines = append(lines, fmt.Sprintf("gate-needs %s %s", gate, strings.ReplaceAll(strings.Trim(fmt.Sprint(needs), "[]"), " ", ",")))
+	}
+	return lines
 }
 
 // flagType names the type of a flag. Several types of maps, with different forms, call themselves mapStringString.
