@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/workloadtest"
 )
 
 // dual is a dual-stack cluster whose chart has set these keys and values.
@@ -244,15 +245,16 @@ func TestOperator_AcceptsItsGatewayClassOnlyIfTheCRDsExistedWhenItStarted(t *tes
 		_, err := c.Dynamic.Resource(gatewayClasses).Create(t.Context(), class.DeepCopy(), metav1.CreateOptions{})
 		require.NoError(t, err)
 		spec := container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v1.18.7")
-		log := &record{}
+		log := &workloadtest.Log{}
 		spec.Log = log
 		i, err := c.Cilium.startOperator(t.Context(), spec)
 		require.NoError(t, err)
 		defer i.Exit(0)
 		require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 		if !there {
-			require.Eventually(t, func() bool { return log.has("Required GatewayAPI resources are not found") }, time.Minute, time.Millisecond)
-			require.True(t, log.has(`referencegrants.gateway.networking.k8s.io`))
+			require.Eventually(t, func() bool { return strings.Contains(log.String(), "Required GatewayAPI resources are not found") },
+				time.Minute, time.Millisecond)
+			require.Contains(t, log.String(), `referencegrants.gateway.networking.k8s.io`)
 			continue
 		}
 		require.Eventually(t, func() bool {

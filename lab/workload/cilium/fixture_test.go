@@ -1,22 +1,15 @@
 package cilium
 
 import (
-	"bytes"
-	"io"
-	"log/slog"
-	"net/netip"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/workloadtest"
 )
 
 // simulation is a cluster with its network.
@@ -34,11 +27,12 @@ func node(name, ip, cidr string) *corev1.Node {
 
 func cluster() simulation {
 	nodes := []*corev1.Node{node("worker-1", "10.25.11.21", "10.244.1.0/24"), node("cp-1", "10.25.11.11", "10.244.0.0/24")}
-	return simulation{&workload.Cluster{Name: "infra", Client: fake.NewClientset(config("cluster-name", "infra")), Faults: &fault.Set{},
-		PodStart: time.Millisecond, Nodes: func() []*corev1.Node { return nodes }, Log: slog.New(slog.DiscardHandler)}, &Cilium{}}
+	c := workloadtest.Cluster(config("cluster-name", "infra"))
+	c.Nodes = func() []*corev1.Node { return nodes }
+	return simulation{c, &Cilium{}}
 }
 
-const namespace = "flux-system"
+const namespace = workloadtest.Namespace
 
 // config is the chart's ConfigMap; the pairs are keys and values.
 func config(pairs ...string) *corev1.ConfigMap {
@@ -50,9 +44,7 @@ func config(pairs ...string) *corev1.ConfigMap {
 }
 
 func container(c simulation, node, name, image string) workload.Container {
-	return workload.Container{Cluster: c.Cluster, Node: node, NodeIP: netip.MustParseAddr("10.25.11.11"), PodIP: netip.MustParseAddr("10.244.0.10"),
-		Log: io.Discard, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Labels: map[string]string{"app": "x"}}},
-		Spec: corev1.Container{Name: name, Image: image}}
+	return workloadtest.Container(c.Cluster, node, name, image)
 }
 
 func agentOn(t *testing.T, c simulation, node string) *workload.Instance {
@@ -61,22 +53,4 @@ func agentOn(t *testing.T, c simulation, node string) *workload.Instance {
 	require.NoError(t, err)
 	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
 	return i
-}
-
-// record is a container's log that can be read while it is written.
-type record struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.b.Write(p)
-}
-
-func (r *record) has(words string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Contains(r.b.String(), words)
 }

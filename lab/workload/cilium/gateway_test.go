@@ -2,6 +2,7 @@ package cilium
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func gatewayCluster(t *testing.T, objects ...runtime.Object) (c simulation, look
 		_, err := c.Dynamic.Resource(of).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	o := &operator{Container: workload.Container{Cluster: c.Cluster, Log: &record{}}, shared: &Cilium{}}
+	o := &operator{Container: workload.Container{Cluster: c.Cluster, Log: io.Discard}, shared: &Cilium{}}
 	return c, func() {
 		list := func(of schema.GroupVersionResource) (items []*unstructured.Unstructured) {
 			all, err := c.Dynamic.Resource(of).List(t.Context(), metav1.ListOptions{})

@@ -21,21 +21,22 @@ import (
 	"github.com/slipway-platform/slipway/lab/connect"
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/workloadtest"
 )
 
 // connectPod is the container of the API in a pod as the chart makes it. The Secret has the given content.
-func connectPod(t *testing.T, credentials []byte, port string) (workload.Container, *record) {
+func connectPod(t *testing.T, credentials []byte, port string) (workload.Container, *workloadtest.Log) {
 	t.Helper()
-	c := cluster()
+	c := workloadtest.Cluster()
 	c.Client = fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "op-credentials", Namespace: namespace},
 		Data: map[string][]byte{"1password-credentials.json": credentials}})
-	api := container(c, "cp-1", "connect-api", "docker.io/1password/connect-api:1.8.2")
+	api := workloadtest.Container(c, "cp-1", "connect-api", "docker.io/1password/connect-api:1.8.2")
 	api.PodIP = netip.MustParseAddr("127.0.0.1")
 	api.Spec.Env = []corev1.EnvVar{{Name: "OP_SESSION", Value: "/home/opuser/.op/1password-credentials.json"}, {Name: "OP_HTTP_PORT", Value: port}}
 	api.Spec.VolumeMounts = []corev1.VolumeMount{{Name: "credentials", MountPath: "/home/opuser/.op/1password-credentials.json", SubPath: "1password-credentials.json"}}
 	api.Pod.Spec.Volumes = []corev1.Volume{{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "op-credentials",
 		Items: []corev1.KeyToPath{{Key: "1password-credentials.json", Path: "1password-credentials.json"}}}}}}
-	log := &record{}
+	log := &workloadtest.Log{}
 	api.Log = log
 	return api, log
 }
@@ -117,10 +118,10 @@ func TestConnect_IsNotReadyWithCredentialsThatAreWrong(t *testing.T) {
 		}
 		i, err := o.StartAPI(t.Context(), c)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return log.has(want) }, time.Minute, time.Millisecond, want)
+		require.Eventually(t, func() bool { return strings.Contains(log.String(), want) }, time.Minute, time.Millisecond, want)
 		require.False(t, i.Ready(), want)
 		require.False(t, answers(port), want)
-		require.True(t, log.has("unable to get credentials and initialize API, retrying in 30s"))
+		require.Contains(t, log.String(), "unable to get credentials and initialize API, retrying in 30s")
 		i.Exit(0)
 	}
 }
@@ -150,7 +151,7 @@ func TestFaults_ConnectRefusedClosesThePortUntilItIsOff(t *testing.T) {
 }
 
 func TestServiceNames_AreThoseOfReadyPods(t *testing.T) {
-	c := container(cluster(), "cp-1", "x", "x")
+	c := workloadtest.Container(workloadtest.Cluster(), "cp-1", "x", "x")
 	service := func(namespace, name string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
@@ -167,7 +168,7 @@ func TestServiceNames_AreThoseOfReadyPods(t *testing.T) {
 }
 
 func TestFaults_SealedKeyLateHidesKeysFromAControllerThatStarts(t *testing.T) {
-	c := container(cluster(), "cp-1", "controller", "docker.io/bitnami/sealed-secrets-controller:0.39.1")
+	c := workloadtest.Container(workloadtest.Cluster(), "cp-1", "controller", "docker.io/bitnami/sealed-secrets-controller:0.39.1")
 	labels := map[string]string{"sealedsecrets.bitnami.com/sealed-secrets-key": "active"}
 	ours := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ours", Namespace: namespace, Labels: labels}, Data: map[string][]byte{"tls.key": []byte("k")}}
 	c.Cluster.Client = fake.NewClientset(ours)

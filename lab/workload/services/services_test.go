@@ -26,32 +26,17 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/workloadtest"
 )
 
-// logBuffer is a log that can be read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
+const namespace = workloadtest.Namespace
 
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-func dnsPod(t *testing.T, client *kubefake.Clientset) (workload.Container, *logBuffer) {
+func dnsPod(t *testing.T, client *kubefake.Clientset) (workload.Container, *workloadtest.Log) {
 	t.Helper()
-	c := cluster()
+	c := workloadtest.Cluster()
 	c.Client = client
-	log := &logBuffer{}
-	pod := container(c, "cp-1", "coredns", "coredns/coredns:1.13.1")
+	log := &workloadtest.Log{}
+	pod := workloadtest.Container(c, "cp-1", "coredns", "coredns/coredns:1.13.1")
 	pod.Log = log
 	pod.Pod.Labels = map[string]string{"k8s-app": "kube-dns"}
 	pod.Pod.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -132,10 +117,10 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "other"}, Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: "x"}},
 	}
 	client := kubefake.NewClientset(webhook, foreign)
-	c := cluster()
+	c := workloadtest.Cluster()
 	c.Client = client
 	port := freePort(t)
-	server := container(c, "cp-1", "cert-manager-webhook", "quay.io/jetstack/cert-manager-webhook:v1.21.2")
+	server := workloadtest.Container(c, "cp-1", "cert-manager-webhook", "quay.io/jetstack/cert-manager-webhook:v1.21.2")
 	server.PodIP = netip.MustParseAddr("127.0.0.1")
 	server.Spec.Env = []corev1.EnvVar{{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"},
@@ -147,7 +132,7 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 	i, err := StartCertManagerWebhook(t.Context(), server)
 	require.NoError(t, err)
 	require.Eventually(t, i.Ready, time.Minute, time.Millisecond)
-	injector, err := StartCertManagerCAInjector(t.Context(), container(c, "cp-1", "cert-manager-cainjector", "x"))
+	injector, err := StartCertManagerCAInjector(t.Context(), workloadtest.Container(c, "cp-1", "cert-manager-cainjector", "x"))
 	require.NoError(t, err)
 	require.Eventually(t, injector.Ready, time.Minute, time.Millisecond)
 	var bundle []byte
