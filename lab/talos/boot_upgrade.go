@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
@@ -15,6 +16,9 @@ import (
 
 // releaseOf is what an installer image installs. Its registry must have the image.
 func (b *boot) releaseOf(installer string) (release, error) {
+	if _, err := reference.ParseDockerRef(installer); err != nil {
+		return release{}, fmt.Errorf("failed to parse image reference %q: %w", installer, err)
+	}
 	schematic, version := image.Installer(installer)
 	r := release{version: version, schematic: schematic, secureBoot: strings.Contains(installer, "-secureboot/")}
 	var err error

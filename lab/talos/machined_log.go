@@ -2,13 +2,12 @@ package talos
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -31,7 +30,7 @@ func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineServic
 	}
 	log := s.b.Service(in.Id)
 	if log == nil {
-		return status.Errorf(codes.NotFound, "log %q was not registered", in.Id)
+		return fmt.Errorf("log %q was not registered", in.Id)
 	}
 	return log.Stream(out.Context(), in.Follow, int(in.TailLines), out.Send)
 }

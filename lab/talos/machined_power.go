@@ -3,6 +3,7 @@ package talos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
@@ -36,6 +37,11 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 	if len(in.UserDisksToWipe) > 0 {
 		if in.Mode == machine.ResetRequest_SYSTEM_DISK {
 			return nil, errors.New("reset failed: invalid input, wipe mode SYSTEM_DISK doesn't support UserDisksToWipe parameter")
+		}
+		for _, device := range in.UserDisksToWipe {
+			if !b.m.disks.Has(device) {
+				return nil, fmt.Errorf("reset user disk failed: device %s wasn't found", device)
+			}
 		}
 		return nil, status.Error(codes.Unimplemented, "wiping of user disks is not modelled by the lab's simulated Talos nodes")
 	}

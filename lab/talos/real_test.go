@@ -30,7 +30,7 @@ import (
 )
 
 // The files in a folder of testdata/real are answers of a real control plane of that release (the VM that Slipway declares, one disk, a
-// network plug-in, with the virtual IP), one file a resource type. make record-talos records them anew.
+// network plug-in, with the virtual IP), one file a resource type, and its replies in another. make record-talos records them anew.
 var (
 	update     = flag.Bool("update", false, "write the table of differences into the document")
 	record     = flag.String("record", "", "talosconfig of a real cluster, whose answers replace the recorded ones")
@@ -148,18 +148,20 @@ func flatten(t *testing.T, answers []answer) map[string]string {
 // record asks a real node for the resource types in these files, and writes its answers.
 func (r recording) record(t *testing.T, files []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	c, err := client.New(ctx, client.WithConfigFromFile(*record), client.WithEndpoints(*recordNode))
 	require.NoError(t, err)
 	defer c.Close() //nolint:errcheck // nothing was written
+	ctx = client.WithNode(ctx, *recordNode)
+	r.recordReplies(t, replies(ctx, t, c))
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		kind := readAnswers(t, data)[0].Metadata
 		var text bytes.Buffer
 		encoder := yaml.NewEncoder(&text)
-		answers := ask(client.WithNode(ctx, *recordNode), t, c.COSI, kind.Namespace, kind.Type)
+		answers := ask(ctx, t, c.COSI, kind.Namespace, kind.Type)
 		require.NotEmpty(t, answers, kind.Type)
 		for _, a := range answers {
 			require.NoError(t, encoder.Encode(a))
@@ -182,6 +184,7 @@ func (r recording) likeTheReal(t *testing.T) *world {
 	w.boots(hw, w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16"}
 		c.ClusterConfig.ControllerManagerConfig.ExtraArgsConfig = r.flags(t, "controllermanagerconfigs")
+		c.MachineConfig.MachineFeatures.HostDNSSupport.HostDNSForwardKubeDNSToHost = nil
 		c.ClusterConfig.SchedulerConfig.ExtraArgsConfig = r.flags(t, "schedulerconfigs")
 	}))
 	w.bootstrap(11)
@@ -278,6 +281,7 @@ func (r recording) compared(t *testing.T, known []*difference) {
 		require.NoError(t, yaml.Unmarshal([]byte(alike.Replace(string(text))), &answers))
 		compareReal(t, kind.Type, flatten(t, recorded), flatten(t, answers), known)
 	}
+	r.repliesAlike(t, alike, replies(w.ctx, t, w.admin(11)), known)
 }
 
 // compareReal reports the fields that differ and that no difference names, and marks those differences that exist.
@@ -314,7 +318,7 @@ func TestReal_TheDocumentHasTheDifferences(t *testing.T) {
 	data, err := os.ReadFile(realDifferences)
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal(data, &known))
-	table := "\n| resource | id and field | why the lab's differs |\n| --- | --- | --- |\n"
+	table := "\n| resource, or replies | id and field, or what is asked | why the lab's differs |\n| --- | --- | --- |\n"
 	for _, d := range known {
 		if !d.Machine {
 			kind, _, _ := strings.Cut(d.Type, ".")

@@ -21,7 +21,7 @@ import (
 // could not continue without, either.
 func Validate(ctx context.Context, cfg config.Provider, version string, resources state.State, installed bool) ([]string, error) {
 	if cfg.RawV1Alpha1() == nil {
-		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config")
+		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config, did you mean to patch the machine config instead?")
 	}
 	mode := cloudMode{installed: installed}
 	warnings, err := cfg.Validate(mode)
@@ -94,7 +94,7 @@ func kubernetesError(version string, cfg config.Provider) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return &multierror.Error{Errors: errs}
+	return &multierror.Error{Errors: []error{fmt.Errorf("v1alpha1.Config: %w", &multierror.Error{Errors: errs})}}
 }
 
 // knownKubernetes returns the configuration with images of a version of Kubernetes that the machinery in the lab takes: it compares images

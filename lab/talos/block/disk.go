@@ -30,6 +30,16 @@ type Disks struct {
 // Now returns the disks that the machine has now, by drive key. The map does not change.
 func (d *Disks) Now() map[string]*vm.Disk { return *d.plugged.Load() }
 
+// Has tells whether the machine has a disk now, by the path of its device.
+func (d *Disks) Has(device string) bool {
+	for key := range d.Now() {
+		if DeviceName(key) == device {
+			return true
+		}
+	}
+	return false
+}
+
 // Plug replaces all disks. Before the first call, there is no map of disks.
 func (d *Disks) Plug(disks map[string]*vm.Disk) { d.plugged.Store(&disks) }
 
