@@ -39,6 +39,7 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 		{"a node more in a pool with a count", oneMore.make(load)},
 		{"a node less, and a node with another name", oneLess.make(load)},
 		{"another SCSI controller and another gateway", otherController.make(load)},
+		{"another card of a worker", otherCard.make(load)},
 	})
 }
 

@@ -63,6 +63,19 @@ func (l *lab) card(of machine) string {
 	return config.Net0
 }
 
+// otherCard gives a machine another network card. In the lab, unlike with a real Talos, the node keeps its address until its VM reboots, so
+// that nobody has to reboot it while the run waits.
+var otherCard = run{
+	rows: []row{{
+		cell: "`nodePools[].nodes[].mac`", does: "drain; the running VM gets another network card",
+		edit: func(s settings) { s.node("infra-worker-9")["mac"] = "BC:24:11:00:01:39" },
+		arrived: func(l *lab) bool {
+			return strings.Contains(l.card(l.machines()["infra-worker-9"]), "BC:24:11:00:01:39") && l.isReady("infra-worker-9")
+		},
+	}},
+	effect: effect{drained: []string{"infra-worker-9"}},
+}
+
 // otherGateway is a router that the lab does not have. The machines reach each other and this computer without one.
 var otherGateway = row{
 	cell: "`network.gateway`", does: "drain and reboot, node by node, because it is in the VM's cloud-init, too",
