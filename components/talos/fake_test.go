@@ -55,12 +55,12 @@ func (c *calm) with(change func()) {
 
 func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) {
 	etcd := talosapi.Service{State: "Running", Known: true, Healthy: true}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.unbootstraps {
 		etcd = talosapi.Service{State: "Preparing"}
 	}
 	services := map[string]talosapi.Service{"etcd": etcd}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.sick || c.breaks && c.boots[node.Name] > 0 {
 		services["kubelet"] = talosapi.Service{State: "Waiting"}
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
@@ -61,6 +60,9 @@ type turns struct {
 	cluster access
 	engine  *turn.Engine
 	problem error
+
+	looks sync.Once   // waits for etcd
+	ran   atomic.Bool // etcd has run in this run
 
 	mu   sync.Mutex
 	open map[string]*turn.Turn // by URN of the resource that is updated
@@ -139,53 +141,11 @@ func (t *turns) begin(ctx context.Context, urn string, node turn.Node, ofNode no
 	return nil
 }
 
-// actAlone makes the part of a change that comes before the update, on a node of a cluster that does not run, and waits until the node has
-// rebooted: the change may fix the cluster.
-func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
-	if change.Act == nil {
-		return change.Undrained(ctx)
-	}
-	node := change.Node
-	before, err := t.cluster.Machine(ctx, node)
-	if err == nil {
-		err = change.Act(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", node.Name, err)
-	}
-	return t.engine.Until(ctx, t.declared.ReturnTimeout.Duration, 0, node.Name+"'s reboot", func(ctx context.Context) (string, error) {
-		switch seen, err := t.cluster.Machine(ctx, node); {
-		case err != nil:
-			return "its Talos API does not answer: " + err.Error(), nil
-		case seen.Boot == before.Boot:
-			return "it has not rebooted yet", nil
-		}
-		return "", nil
-	})
-}
-
 // What a change is of.
 const ofVM, ofConfiguration = "the VM", "the configuration"
 
 // lookTimeout is the longest look at one machine.
 const lookTimeout = 10 * time.Second
-
-// runs reports whether the cluster runs. It does not run if every control plane says that its etcd does not.
-func (t *turns) runs(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	planes := turn.ControlPlanes(t.declared.Nodes)
-	runs := make([]bool, len(planes))
-	probe.Each(planes, func(i int, node turn.Node) {
-		idle := false
-		if configured, err := t.cluster.Configured(ctx, node); err == nil {
-			seen, err := t.cluster.Machine(ctx, node)
-			idle = !configured || err == nil && !seen.Runs("etcd")
-		}
-		runs[i] = !idle
-	})
-	return slices.Contains(runs, true)
-}
 
 // end ends the turn of an updated resource: once the node is back.
 func (t *turns) end(ctx context.Context, urn string) error {
