@@ -15,7 +15,6 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/engines/argocd/handover"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
@@ -99,14 +98,10 @@ func (r *argoRig) requestsToCompare() map[string]int {
 }
 
 func argoSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration) string {
-	spec, err := probe.Encode(&handover.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
-		},
-		URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
+	return encode(t, &handover.Spec{
+		Target: targetOf(kube, timeout),
+		URL:    "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
 	})
-	require.NoError(t, err)
-	return spec
 }
 
 func TestArgoCD_AsksEachApplicationOnceAndEndsWithTheAppliedRevision(t *testing.T) {

@@ -5,12 +5,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/own"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
@@ -45,12 +42,10 @@ func TestGate_IsClosedByACheckOfTheStackFileInItsOwnWords(t *testing.T) {
 func TestChecks_OpenOnceTheObjectsThatFluxAppliesAreThereAndWell(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
-	spec, err := probe.Encode(&own.Spec{
-		Target: health.Target{Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(20 * time.Second),
-			StableFor: probe.Duration(50 * time.Millisecond)},
+	spec := encode(t, &own.Spec{
+		Target: targetOf(kube, 20*time.Second),
 		Checks: []cluster.Check{ownCheck},
 	})
-	require.NoError(t, err)
 	code, report, progress := execute(t, spec, "checks", "--once")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	assert.Equal(t, "does not exist", problem(t, report, "Queue with team=data", "every queue is ready").Reason)

@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
@@ -30,15 +28,10 @@ func putExternalSecret(t *testing.T, kube *fakecluster.Kube, status string) {
 }
 
 func externalSecretsSpec(t *testing.T, kube *fakecluster.Kube) string {
-	spec, err := probe.Encode(&externalsecrets.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(20 * time.Second),
-			StableFor: probe.Duration(50 * time.Millisecond),
-		},
-		Store: "onepassword", Namespace: "external-secrets", ExternalSecret: "slipway-probe",
+	return encode(t, &externalsecrets.Spec{
+		Target: targetOf(kube, 20*time.Second),
+		Store:  "onepassword", Namespace: "external-secrets", ExternalSecret: "slipway-probe",
 	})
-	require.NoError(t, err)
-	return spec
 }
 
 func TestExternalSecrets_EndOnceTheNewestSpecHasSynced(t *testing.T) {

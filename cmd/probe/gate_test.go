@@ -38,9 +38,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
 	fakecluster.Healthy(t, r.kube, r.talos, members)
 	r.spec = gate.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
-		},
+		Target:      targetOf(r.kube, 20*time.Second),
 		Talosconfig: r.talos.Config,
 		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network: &gate.Network{
@@ -56,16 +54,14 @@ func newRig(t *testing.T) *rig {
 // probe runs the command and returns its exit code, its report and its progress.
 func (r *rig) probe(t *testing.T) (int, health.Report, string) {
 	t.Helper()
-	spec, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	spec := encode(t, &r.spec)
 	return execute(t, spec, "gate")
 }
 
 // look is probe with --once: it ends when everything is read, however long that takes on a busy machine.
 func (r *rig) look(t *testing.T) (int, health.Report, string) {
 	t.Helper()
-	spec, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	spec := encode(t, &r.spec)
 	return execute(t, spec, "gate", "--once")
 }
 
@@ -84,6 +80,21 @@ const (
 	exitUnhealthy = command.Failed
 	exitUsage     = command.Misuse
 )
+
+// targetOf is a fake cluster. What holds counts after a moment.
+func targetOf(kube *fakecluster.Kube, timeout time.Duration) health.Target {
+	return health.Target{
+		Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
+	}
+}
+
+// encode returns a valid spec as the program writes it.
+func encode(t *testing.T, spec probe.Spec) string {
+	t.Helper()
+	text, err := probe.Encode(spec)
+	require.NoError(t, err)
+	return text
+}
 
 // execute runs the command with -o json, unless args have an -o, and returns its exit code, its report and its progress.
 func execute(t *testing.T, stdin string, args ...string) (int, health.Report, string) {
@@ -211,8 +222,7 @@ func openAfterRepair(t *testing.T, breakIt, repair func(*testing.T, *rig)) time.
 			repair(t, r)
 		})
 	}}
-	spec, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	spec := encode(t, &r.spec)
 	code, report, progress := executeUntil(t, waits, spec, "gate")
 	assert.Equal(t, exitOpen, code, progress)
 	assert.NotEmpty(t, report.Last)
@@ -276,8 +286,7 @@ func TestGate_ThatIsInterruptedPrintsItsReport(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	fakecluster.PutNode(t, r.kube, members[1], "False")
-	spec, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	spec := encode(t, &r.spec)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var stdout bytes.Buffer

@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/engines/flux/handover"
-	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
@@ -75,14 +73,10 @@ func putKustomization(t *testing.T, kube *fakecluster.Kube, name, owner, path, r
 }
 
 func handoverSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration) string {
-	spec, err := probe.Encode(&handover.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
-		},
-		URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
+	return encode(t, &handover.Spec{
+		Target: targetOf(kube, timeout),
+		URL:    "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
 	})
-	require.NoError(t, err)
-	return spec
 }
 
 func TestHandover_EndsWithTheAppliedRevision(t *testing.T) {

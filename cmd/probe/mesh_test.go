@@ -14,7 +14,6 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
@@ -41,10 +40,8 @@ func newMeshRig(t *testing.T) *meshRig {
 	r.kube.Serves(fakecluster.Events)
 	fakecluster.PutMesh(t, r.kube, own)
 	r.spec = mesh.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
-		},
-		Name: "infra", ID: 1, Address: netip.MustParseAddr(own), Port: port, CA: r.ca.Certificate,
+		Target: targetOf(r.kube, 20*time.Second),
+		Name:   "infra", ID: 1, Address: netip.MustParseAddr(own), Port: port, CA: r.ca.Certificate,
 		Peers: []mesh.Peer{{Name: "apps", ID: 2, Nodes: 5, Address: netip.MustParseAddr(peer)}},
 	}
 	for _, member := range members {
@@ -84,8 +81,7 @@ func (r *meshRig) change(change func()) {
 
 func (r *meshRig) probe(t *testing.T, stderr *until, args ...string) (int, health.Report, string) {
 	t.Helper()
-	text, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	text := encode(t, &r.spec)
 	return executeUntil(t, stderr, text, append([]string{"mesh"}, args...)...)
 }
 

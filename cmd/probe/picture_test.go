@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
@@ -61,8 +60,7 @@ func TestGate_WritesAPageWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	fakecluster.PutNode(t, r.kube, members[1], "False")
-	spec, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	spec := encode(t, &r.spec)
 	code, html, said := page(t, spec, "gate", "--once", "-o", "html")
 	assert.Equal(t, exitUnhealthy, code, said)
 	for _, want := range []string{

@@ -26,8 +26,7 @@ func TestRemovals_AreDoneWhereThereIsNoEngine(t *testing.T) {
 		{"argocd-removal", "Argo CD has nothing to remove", &removal.Spec{Target: target}},
 		{"argocd-removal", "Argo CD has nothing to remove", &removal.Spec{Target: target, Delete: true}},
 	} {
-		spec, err := probe.Encode(test.spec)
-		require.NoError(t, err)
+		spec := encode(t, test.spec)
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, exitOpen, run(t.Context(), []string{test.subcommand}, strings.NewReader(spec), &stdout, &stderr), stderr.String())
 		assert.Contains(t, stderr.String(), test.sentence)

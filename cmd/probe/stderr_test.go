@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 func TestShortLines_CutsOnlyLongLines(t *testing.T) {
@@ -28,8 +27,7 @@ func TestShortLines_CutsOnlyLongLines(t *testing.T) {
 func TestGate_EndsItsProgressWithOneSentenceAndKeepsJSONOutOfIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	spec, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	spec := encode(t, &r.spec)
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitOpen, run(t.Context(), []string{"gate"}, strings.NewReader(spec), &stdout, &stderr), stderr.String())
 	assert.NotContains(t, stderr.String(), "{")
@@ -45,8 +43,7 @@ func TestGate_ThatFailsWritesNoJSON(t *testing.T) {
 	r := newRig(t)
 	r.kube.NotReady("etcd")
 	r.spec.Timeout = 1
-	spec, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	spec := encode(t, &r.spec)
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitUnhealthy, run(t.Context(), []string{"gate"}, strings.NewReader(spec), &stdout, &stderr))
 	assert.NotContains(t, stdout.String()+stderr.String(), "{")

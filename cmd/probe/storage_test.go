@@ -45,10 +45,8 @@ type storageRig struct {
 func newStorageRig(t *testing.T) *storageRig {
 	r := &storageRig{t: t, kube: fakecluster.NewKube(t), jobs: make(chan batchv1.Job, 10)}
 	r.spec = storage.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
-		},
-		Nodes: []string{"worker-1"}, Classes: []string{"ceph-block"},
+		Target: targetOf(r.kube, 20*time.Second),
+		Nodes:  []string{"worker-1"}, Classes: []string{"ceph-block"},
 	}
 	r.kube.Serves(claims, volumes, fakecluster.Pods, fakecluster.Events)
 	r.kube.Put(t, fakecluster.DaemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: cilium, namespace: kube-system,
@@ -113,8 +111,7 @@ func (r *storageRig) deleted(namespace, name string) {
 
 func (r *storageRig) probe(stderr *until, args ...string) (int, health.Report, string) {
 	r.t.Helper()
-	text, err := probe.Encode(&r.spec)
-	require.NoError(r.t, err)
+	text := encode(r.t, &r.spec)
 	return executeUntil(r.t, stderr, text, append([]string{"storage"}, args...)...)
 }
 
@@ -246,8 +243,7 @@ func TestStorage_DeletesItsJobWhenItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStorageRig(t)
 	r.hangs = true
-	text, err := probe.Encode(&r.spec)
-	require.NoError(t, err)
+	text := encode(t, &r.spec)
 	ctx, interrupt := context.WithCancel(t.Context())
 	stderr := &until{text: "the claim is not bound", then: interrupt}
 	code := run(ctx, []string{"storage"}, strings.NewReader(text), new(bytes.Buffer), stderr)

@@ -9,9 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/fakes/fakecluster"
 )
 
@@ -44,14 +42,10 @@ const (
 )
 
 func workloadsSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration, accepts ...workloads.Sample) string {
-	spec, err := probe.Encode(&workloads.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
-		},
+	return encode(t, &workloads.Spec{
+		Target:   targetOf(kube, timeout),
 		Releases: []workloads.Release{{Namespace: "kube-system", Name: "coredns"}}, Accepts: accepts,
 	})
-	require.NoError(t, err)
-	return spec
 }
 
 func TestWorkloads_OpensOnceEveryPodIsReady(t *testing.T) {
@@ -149,17 +143,14 @@ func TestWorkloads_WaitUntilAControllerHasActedOnAnObject(t *testing.T) {
   metadata: {name: sample, namespace: kube-system, generation: 2}, status: {%s}}`, status))
 	}
 	put(`observedGeneration: 2, conditions: [{type: Synced, status: "False", message: no key could decrypt secret (value)}]`)
-	spec, err := probe.Encode(&workloads.Spec{
-		Target: health.Target{
-			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
-		},
+	spec := encode(t, &workloads.Spec{
+		Target:   targetOf(kube, 20*time.Second),
 		Releases: []workloads.Release{{Namespace: "kube-system", Name: "coredns"}},
 		Awaits: []workloads.Awaited{{
 			Group: "bitnami.com", Version: "v1alpha1", Resource: "sealedsecrets", Kind: "SealedSecret", Namespace: "kube-system",
 			Name: "sample", Condition: "Synced",
 		}},
 	})
-	require.NoError(t, err)
 	repaired := &until{text: "Synced is False: no key could decrypt secret (value)", then: func() {
 		put(`observedGeneration: 2, conditions: [{type: Synced, status: "True"}]`)
 	}}
