@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// runs reports whether the cluster runs, or has run in this run: its only control plane may be in its turn. It does not run if every control
-// plane says that its etcd does not, for longer than one that boots, such as after a run that was killed.
+// runs reports whether the cluster runs, or has run in this run: its only control plane may be in its turn. It does not run if every
+// control plane says that its etcd does not, for longer than one that boots, such as after a run that was killed.
 func (t *turns) runs(ctx context.Context) bool {
 	t.looks.Do(func() {
 		_ = t.engine.Until(ctx, turn.SilentTimeout, 0, "etcd", func(ctx context.Context) (string, error) {

@@ -276,7 +276,8 @@ func TestVersions_TakeTheKubernetesOfTheirOwnRange(t *testing.T) {
 			require.NoError(t, apply(taken), version)
 		}
 		require.EqualError(t, apply("v1.38.0"), "rpc error: code = InvalidArgument desc = 1 error occurred:\n\t* "+
-			"v1alpha1.Config: 1 error occurred:\n\t* kube-scheduler image is not valid: version of Kubernetes 1.38.0 is too new to be used with Talos "+version[1:]+"\n\n\n\n")
+			"v1alpha1.Config: 1 error occurred:\n\t* "+
+			"kube-scheduler image is not valid: version of Kubernetes 1.38.0 is too new to be used with Talos "+version[1:]+"\n\n\n\n")
 		require.ErrorContains(t, apply("v1.29.9"), "version of Kubernetes 1.29.9 is too old to be used with Talos "+version[1:])
 	}
 }

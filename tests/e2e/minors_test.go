@@ -128,8 +128,8 @@ func TestMinors_AnAPIServerThatDoesNotStartGoesBack(t *testing.T) {
 	upgraded("v1.14.1", "v1.36.4")(l)
 }
 
-// TestMinors_ASchedulerThatDoesNotStartIsLeftToItsCorrectedConfiguration declares the same of a scheduler: the next up finds it not running,
-// and goes on to the configurations, which correct it and bring the kubelets.
+// TestMinors_ASchedulerThatDoesNotStartIsLeftToItsCorrectedConfiguration declares the same of a scheduler: the next up finds it not
+// running, and goes on to the configurations, which correct it and bring the kubelets.
 func TestMinors_ASchedulerThatDoesNotStartIsLeftToItsCorrectedConfiguration(t *testing.T) {
 	l := onKubernetes135(t, "is-left", "scheduler")
 	l.declaresVersions("v1.14.1", "v1.36.4")
@@ -141,7 +141,7 @@ func TestMinors_ASchedulerThatDoesNotStartIsLeftToItsCorrectedConfiguration(t *t
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra", "--expect-no-changes")
 }
 
-// onKubernetes135 is a lab with a cluster of one control plane and one worker, with an argument of a component that Kubernetes 1.36 refuses.
+// onKubernetes135 is a lab with a cluster of one control plane and one worker, with an argument of a component that 1.36 refuses.
 func onKubernetes135(t *testing.T, name, component string) *lab {
 	l := labOfShape(t, name, func(s settings) {
 		s.withoutProviders()

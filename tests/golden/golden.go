@@ -50,7 +50,8 @@ func Part(t *testing.T, document, name, text string) {
 	content, err := os.ReadFile(document)
 	require.NoError(t, err)
 	name = regexp.QuoteMeta(name)
-	parts := regexp.MustCompile(`(?s)^(.*<!-- ` + name + `(?:: written by [^\n]*)? -->\n)(.*)(<!-- end of ` + name + ` -->.*)$`).FindSubmatch(content)
+	form := `(?s)^(.*<!-- ` + name + `(?:: written by [^\n]*)? -->\n)(.*)(<!-- end of ` + name + ` -->.*)$`
+	parts := regexp.MustCompile(form).FindSubmatch(content)
 	require.Len(t, parts, 4, "%s has no part %s", document, name)
 	if *Update {
 		require.NoError(t, os.WriteFile(document, slices.Concat(parts[1], []byte(text), parts[3]), 0o644))

@@ -237,8 +237,8 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 	return ""
 }
 
-// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile, and a control plane that it lacks may get
-// its configuration only after this step, when nobody can declare the former release any more.
+// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile, and a control plane that it lacks may
+// get its configuration only after this step, when nobody can declare the former release any more.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
 	awaits := turn.Spared
 	if node.IsControlPlane() {

@@ -21,7 +21,8 @@ import (
 // could not continue without, either.
 func Validate(ctx context.Context, cfg config.Provider, version string, resources state.State, installed bool) ([]string, error) {
 	if cfg.RawV1Alpha1() == nil {
-		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config, did you mean to patch the machine config instead?")
+		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config, " +
+			"did you mean to patch the machine config instead?")
 	}
 	mode := cloudMode{installed: installed}
 	warnings, err := cfg.Validate(mode)

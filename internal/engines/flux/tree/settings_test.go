@@ -89,7 +89,8 @@ func TestSettings_AreDocumented(t *testing.T) {
 		rows += fmt.Sprintf("| `%s` | %s | %s | %s |\n", key, strings.Replace(byDefault, "required, with", "with", 1),
 			strings.Join(values, " or "), setting.Meaning)
 	}
-	golden.Part(t, root+"/docs/gitops.md", "settings of the tree", "| setting | default | values | meaning |\n| --- | --- | --- | --- |\n"+rows)
+	golden.Part(t, root+"/docs/gitops.md", "settings of the tree",
+		"| setting | default | values | meaning |\n| --- | --- | --- | --- |\n"+rows)
 }
 
 // withTree is a tree with one manifest, and with the settings of the repository's.
