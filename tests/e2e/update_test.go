@@ -17,8 +17,8 @@ import (
 const former = "b70d7874"
 
 // TestUpdate_TouchesNoPodAndNoMachineOfAFormerProgramsCluster brings a cluster up with the program and the tree of a former commit, and
-// then runs this one's, with the same stack file. Only Flux Operator may be rolled out. A further run
-// changes nothing, and the cluster is destroyed.
+// then runs this one's, with the same stack file. Only Flux Operator may be rolled out. A further run changes nothing, and the cluster is
+// destroyed.
 func TestUpdate_TouchesNoPodAndNoMachineOfAFormerProgramsCluster(t *testing.T) {
 	t.Parallel()
 	clone, from := cloneOf(t), cmp.Or(os.Getenv("SLIPWAY_FORMER"), former)
