@@ -44,6 +44,7 @@ type fakeNode struct {
 	pulled  map[string]bool
 	version string // that the next boot runs
 	image   string // of the installer that has installed what the next boot runs
+	heals   string // version without which its kubelet is not healthy; "" for none
 }
 
 // fake is a cluster in memory, whose etcd follows its control planes. It has no pods.
@@ -152,7 +153,8 @@ func (f *fake) Machine(_ context.Context, of turn.Node) (turn.Machine, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	node := f.node(of.Name)
-	services := map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}
+	healthy := strings.HasSuffix(node.runs[versions.Kubelet], node.heals)
+	services := map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: healthy}}
 	if node.Role == cluster.ControlPlane {
 		services["etcd"] = talosapi.Service{State: "Running", Known: true, Healthy: true}
 	}

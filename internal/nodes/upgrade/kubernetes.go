@@ -237,11 +237,11 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 	return ""
 }
 
-// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile, and a control plane that it lacks may
-// get its configuration only after this step, when nobody can declare the former release any more.
+// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile. A control plane that waits for its
+// configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
 	awaits := turn.Spared
-	if node.IsControlPlane() {
+	if node.IsControlPlane() && len(j.serving) < len(j.ControlPlanes()) {
 		awaits = turn.OthersWell
 	}
 	return j.engine.Take(ctx, turn.Change{

@@ -215,6 +215,24 @@ func TestRun_UpgradesKubernetesWhileEtcdLacksAControlPlaneThatWaitsForItsConfigu
 	}
 }
 
+// What etcd does not need may be what the upgrade fixes, and each of two control planes would wait for the other.
+func TestRun_UpgradesTheKubeletsOfControlPlanesWhileThoseOfOthersAreNotHealthy(t *testing.T) {
+	for _, names := range [][]string{{"worker-2"}, {"cp-1", "cp-2"}} {
+		synctest.Test(t, func(t *testing.T) {
+			f, spec := newFake()
+			spec.Talos, spec.MaxUnavailable = "v1.12.6", "2"
+			for _, name := range names {
+				f.node(name).heals = spec.Kubernetes
+			}
+			report, err := f.run(t, spec)
+			require.NoError(t, err, names)
+			for _, node := range f.nodes {
+				assert.Contains(t, report.Kubernetes, "kubelet on "+node.Name, names)
+			}
+		})
+	}
+}
+
 func TestRun_ChangesNothingWhileTheMachineOfAWorkerThatIsMissedWaitsForItsConfiguration(t *testing.T) {
 	for what, current := range map[string]func(*Spec){
 		"of Kubernetes": func(spec *Spec) { spec.Talos = "v1.12.6" }, "of Talos": func(spec *Spec) { spec.Kubernetes = "v1.34.2" },
