@@ -238,10 +238,11 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 }
 
 // upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile. A control plane that waits for its
-// configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then.
+// configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then. Nor is it
+// while a node is left out.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
 	awaits := turn.Spared
-	if node.IsControlPlane() && len(j.serving) < len(j.ControlPlanes()) {
+	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
 		awaits = turn.OthersWell
 	}
 	return j.engine.Take(ctx, turn.Change{

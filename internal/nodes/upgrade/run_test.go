@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/tests/fakes/snapshottest"
@@ -231,6 +232,18 @@ func TestRun_UpgradesTheKubeletsOfControlPlanesWhileThoseOfOthersAreNotHealthy(t
 			}
 		})
 	}
+}
+
+func TestRun_UpgradesKubernetesWhileAControlPlaneIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		spec.Talos, spec.Skip = "v1.12.6", cluster.SkippedNodes{{Name: "cp-3", Reason: "waits for a disk"}}
+		spec.Nodes = slices.Delete(spec.Nodes, 2, 3)
+		f.node("cp-3").down, f.node("cp-3").kube.Ready = errors.New("no route to host"), false
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Contains(t, report.Kubernetes, "kubelet on cp-2")
+	})
 }
 
 func TestRun_ChangesNothingWhileTheMachineOfAWorkerThatIsMissedWaitsForItsConfiguration(t *testing.T) {
