@@ -165,7 +165,7 @@ func replies(ctx context.Context, t *testing.T, c *client.Client) map[string]str
 		out["configuration "+text] = dryRun(ctx, c, machine.ApplyConfigurationRequest_AUTO, []byte(text))
 	}
 	for name, call := range calls {
-		out[name] = words("", call(ctx, c))
+		out[name] = words(call(ctx, c))
 	}
 	return out
 }
@@ -174,7 +174,7 @@ func replies(ctx context.Context, t *testing.T, c *client.Client) map[string]str
 func dryRun(ctx context.Context, c *client.Client, mode machine.ApplyConfigurationRequest_Mode, data []byte) string {
 	reply, err := c.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: data, Mode: mode, DryRun: true})
 	if err != nil {
-		return words("", err)
+		return words(err)
 	}
 	m := reply.GetMessages()[0]
 	details, difference, _ := strings.Cut(m.GetModeDetails(), "\nConfig diff:\n\n")
@@ -184,10 +184,10 @@ func dryRun(ctx context.Context, c *client.Client, mode machine.ApplyConfigurati
 	return fmt.Sprintf("%s: %s, warnings: %q", m.GetMode(), details, m.GetWarnings())
 }
 
-// words are a reply, or an error with its code.
-func words(reply string, err error) string {
+// words are those of an error, with its code; "" if there is none.
+func words(err error) string {
 	if err == nil {
-		return reply
+		return ""
 	}
 	return fmt.Sprintf("%s: %s", status.Code(err), status.Convert(err).Message())
 }
