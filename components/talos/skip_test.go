@@ -56,7 +56,8 @@ func TestSkip_TheProviderIsNotGivenWhatItStoredAndRefuses(t *testing.T) {
 
 func TestSkip_TheResourcesOfANodeThatIsLeftOutStayAsTheyAre(t *testing.T) {
 	before, r := up(t), up(t, skip("infra-cp-1", "infra-worker-1"), func(c *cluster.Cluster) { workers(c).Cores += 2 })
-	assert.Equal(t, before.Names(), r.Names(), "nothing is deleted")
+	assert.Equal(t, slices.DeleteFunc(before.Names(), func(name string) bool { return strings.HasSuffix(name, " infra-pve1-iso") }), r.Names(),
+		"nothing is deleted but the image of the host on which both are")
 	left := 0
 	for _, resource := range append(r.OfType(typeVM), r.OfType(typeApply)...) {
 		hooks := resource.RPC.GetHooks()

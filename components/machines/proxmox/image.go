@@ -61,10 +61,11 @@ func (h Hypervisor) Images(
 	return i, nil
 }
 
-// imagesOf returns the images that are downloaded: on a shared storage one of each kind, by the host of the first machine.
+// imagesOf returns the images that are downloaded: on a shared storage one of each kind, by the host of the first machine. Machines that are
+// left out need none, and their host may be down.
 func imagesOf(c *cluster.Cluster) []image {
 	var all []image
-	for _, node := range c.Machines() {
+	for _, node := range c.Serving(c.Machines()) {
 		one := imageOf(node)
 		if !slices.ContainsFunc(all, func(other image) bool {
 			return other.kind == one.kind && (c.Proxmox.Datastores.ISOShared || other.host == one.host)

@@ -39,6 +39,25 @@ func TestImages_DownloadTheImageOnceToASharedStorage(t *testing.T) {
 	}
 }
 
+// The host may be down, so that no other run could go on.
+func TestImages_NoneIsDownloadedForMachinesThatAreAllLeftOut(t *testing.T) {
+	left := func(c *cluster.Cluster) {
+		for _, node := range c.Machines() {
+			if node.Host == "pve2" {
+				c.Lifecycle.Skip = append(c.Lifecycle.Skip, cluster.SkippedNode{Name: node.Name, Reason: "pve2 waits for a new board"})
+			}
+		}
+	}
+	for _, image := range up(t, left).OfType(typeISO) {
+		assert.NotEqual(t, "pve2", image.Input("nodeName"))
+	}
+	shared := up(t, func(c *cluster.Cluster) {
+		c.Proxmox.Datastores.ISOShared = true
+		c.Lifecycle.Skip = cluster.SkippedNodes{{Name: c.Machines()[0].Name, Reason: "pve1 waits for a new board"}}
+	}).Only(t, typeISO)
+	assert.Equal(t, "pve2", shared.Input("nodeName"), "any host may download what all read")
+}
+
 // trigger returns what replaces the images of a cluster when it changes.
 func trigger(t *testing.T, changes ...func(*cluster.Cluster)) string {
 	t.Helper()
