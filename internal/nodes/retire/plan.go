@@ -3,6 +3,7 @@ package retire
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +80,7 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 	plan.Moved = former.Identity.problem(spec.Identity)
 	for _, node := range spec.Nodes {
 		if before, known := former.Nodes[node.Name]; known && stays[node.Name] && !before.Lost {
-			address, disks := before.addressProblem(node), before.disksProblem(node)
+			address, disks := before.addressesProblem(node), before.disksProblem(node)
 			plan.Moved, plan.Erased = errors.Join(plan.Moved, address, disks), errors.Join(plan.Erased, disks)
 		}
 	}
@@ -120,14 +121,21 @@ func (m Machine) generationProblem(declared turn.Node) error {
 const keep = "declare %s to keep its machine, or raise its generation, too, which drains and replaces it (a pool with firstAddress: list " +
 	"its machines in nodes for that)"
 
-// addressProblem returns why a node that stays cannot have another address. Its certificates, its member of etcd and its kubelet have the
-// address, so that a configuration would reach another machine or none.
-func (m Machine) addressProblem(declared turn.Node) error {
-	if !m.Address.IsValid() || m.Address == declared.Address {
+// addressesProblem returns why a node that stays cannot have other addresses. Its certificates, its member of etcd and its kubelet have
+// them, and by the first one, Talos is reached: a configuration would reach another machine or none. Whether the cluster may get or lose
+// IPv6 at all, its range of Services decides.
+func (m Machine) addressesProblem(declared turn.Node) error {
+	return errors.Join(
+		addressProblem("address", declared.Name, m.Address, declared.Address),
+		addressProblem("address6", declared.Name, m.Address6, declared.Address6),
+	)
+}
+
+func addressProblem(key, name string, former, declared netip.Addr) error {
+	if !former.IsValid() || !declared.IsValid() || former == declared {
 		return nil
 	}
-	return fmt.Errorf("nodePools[].nodes[].address: %s has %s, and %s is declared; "+keep,
-		declared.Name, m.Address, declared.Address, m.Address)
+	return fmt.Errorf("nodePools[].nodes[].%s: %s has %s, and %s is declared; "+keep, key, name, former, declared, former)
 }
 
 // disksProblem returns why a node that stays cannot have another VM or another disk encryption. The VM with its disks would be deleted
@@ -153,6 +161,8 @@ func (m Machine) takenProblem(name string, other turn.Node) error {
 	case other.Name == name:
 		return nil
 	case other.Address == m.Address:
+	case other.Address6.IsValid() && other.Address6 == m.Address6:
+		taken = "address " + m.Address6.String()
 	case m.VM != 0 && m.VM == other.VM && !m.Lost:
 		taken = "VM id " + strconv.Itoa(m.VM)
 	default:

@@ -1,6 +1,7 @@
 package retire
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -108,6 +109,7 @@ func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.
 	before := nodes("cp-1", "cp-2", "worker-1")
 	for i := range before {
 		before[i].VM, before[i].DiskEncryption = 100+i, cluster.DiskEncryptionNone
+		before[i].Address6 = netip.MustParseAddr(fmt.Sprintf("fd25:11::%d", 11+i))
 	}
 	changed := func(change func(all []turn.Node)) *Spec {
 		all := slices.Clone(before)
@@ -122,6 +124,10 @@ func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.
 		"nodePools[].nodes[].address: cp-2 has " + before[1].Address.String() + ", and " + before[0].Address.String() + " is declared": func(
 			all []turn.Node) {
 			all[0].Address, all[1].Address = all[1].Address, all[0].Address
+		},
+		"nodePools[].nodes[].address6: worker-1 has fd25:11::13, and fd25:11::21 is declared; declare fd25:11::13 to keep its machine": func(
+			all []turn.Node) {
+			all[2].Address6 = netip.MustParseAddr("fd25:11::21")
 		},
 		"nodePools[].nodes[].diskEncryption: the disks of cp-1 were made with none, and tpm is declared, with which Talos would not boot from " +
 			"them any more; declare none to keep its machine, or raise its generation": func(all []turn.Node) {
@@ -141,7 +147,7 @@ func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.
 
 	former := NewRecord(before)
 	for name, machine := range former.Nodes { // as those of earlier releases
-		machine.VM, machine.DiskEncryption = 0, ""
+		machine.VM, machine.DiskEncryption, machine.Address6 = 0, "", netip.Addr{}
 		former.Nodes[name] = machine
 	}
 	plan, err = NewPlan(former, of(before), false)
@@ -188,6 +194,10 @@ func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
 		"nodePools: worker-9 has the address 10.19.2.159 of worker-1, which is not declared any more; remove that one first, and " +
 			"declare the new one in the next run": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), turn.Node{
 			Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-1"), Generation: 1})},
+		"nodePools: worker-9 has the address fd25:11::21 of worker-1, which is not declared any more; remove that one first, and declare the " +
+			"new one in the next run": {append(nodes("cp-1"), turn.Node{
+			Name: "worker-1", Role: cluster.Worker, Address6: netip.MustParseAddr("fd25:11::21")}), append(nodes("cp-1"), turn.Node{
+			Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-9"), Address6: netip.MustParseAddr("fd25:11::21")})},
 		"nodePools: worker-9 has the VM id 121 of worker-1, which is not declared any more; remove that one first, and declare the new one in " +
 			"the next run": {append(nodes("cp-1"), turn.Node{Name: "worker-1", Role: cluster.Worker, VM: 121}), append(nodes("cp-1"), turn.Node{
 			Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-9"), VM: 121})},

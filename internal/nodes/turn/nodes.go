@@ -19,6 +19,7 @@ type Node struct {
 	Name       string       `json:"name,omitempty"`       // of its Node object and its etcd member
 	Role       cluster.Role `json:"role"`                 // controlplane or worker
 	Address    netip.Addr   `json:"address"`              // of its Talos API
+	Address6   netip.Addr   `json:"address6,omitzero"`    // its second, IPv6; invalid if it has none, or if it is not known
 	Generation int          `json:"generation,omitempty"` // of the machine, which a greater one replaces; 0 means that it is not known
 	VM         int          `json:"vm,omitempty"`         // id of the machine at its hypervisor; 0 means that it is not known
 
