@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type fakeNode struct {
 	pulled  map[string]bool
 	version string // that the next boot runs
 	image   string // of the installer that has installed what the next boot runs
+	etcd    string // state of its etcd; "" for Running
 	heals   string // version without which its kubelet is not healthy; "" for none
 }
 
@@ -64,6 +66,9 @@ type fake struct {
 	lost        int      // times at which two control planes were away
 	holder      int      // of the virtual IP
 	stays       error    // why the virtual IP cannot move
+
+	onImage func(*fakeNode, versions.Component) // when a component runs another image; nil: nothing
+	unmet   string                              // check of the stack file that fails
 
 	broken map[versions.Component]string // node on which the new version of a component does not start
 	silent int                           // restarts of the API server behind the virtual IP
@@ -154,14 +159,21 @@ func (f *fake) Machine(_ context.Context, of turn.Node) (turn.Machine, error) {
 	defer f.mu.Unlock()
 	node := f.node(of.Name)
 	healthy := strings.HasSuffix(node.runs[versions.Kubelet], node.heals)
-	services := map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: healthy}}
+	services, unmet := map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: healthy}}, map[string]string{}
 	if node.Role == cluster.ControlPlane {
-		services["etcd"] = talosapi.Service{State: "Running", Known: true, Healthy: true}
+		services["etcd"] = talosapi.Service{State: cmp.Or(node.etcd, talosapi.Running), Known: true, Healthy: true}
+	}
+	for component, image := range node.runs {
+		if image == "" && component != versions.Kubelet {
+			unmet["staticPods"] = "kube-system/" + string(component) + "-" + node.Name + " not ready"
+		}
 	}
 	if !node.configured && node.down == nil {
 		return turn.Machine{}, errors.New("tls: certificate required")
 	}
-	return turn.Machine{Boot: fmt.Sprint(node.boot), Version: node.running.Talos, Stage: node.stage, Services: services}, node.down
+	return turn.Machine{
+		Boot: fmt.Sprint(node.boot), Version: node.running.Talos, Stage: node.stage, Services: services, Unmet: unmet,
+	}, node.down
 }
 
 func (f *fake) Members(_ context.Context, asked turn.Node) ([]talosapi.Member, error) {
@@ -215,8 +227,12 @@ func (f *fake) Forget(_ context.Context, node string) error {
 	return nil
 }
 
-func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
-func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
+func (f *fake) Pods(context.Context, string) ([]turn.Pod, error) { return nil, nil }
+func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unmet, nil
+}
 
 func (f *fake) LastLines(_ context.Context, of turn.Node) []string {
 	for component, name := range f.broken {
@@ -347,6 +363,9 @@ func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Comp
 			return
 		}
 		node.runs[component] = image
+		if f.onImage != nil {
+			f.onImage(node, component)
+		}
 		if component == versions.Kubelet {
 			node.kube.Kubelet, _ = versions.ImageVersion(image)
 		}

@@ -47,8 +47,8 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 			j.sickFirst(ctx, plan.Kubernetes[component])
 		}
 		for _, node := range plan.Kubernetes[component] {
-			if err := j.upgradeStaticPod(ctx, node, component, images[node.Name][component]); err != nil {
-				return fmt.Errorf("%s on %s: %w", component, node.Name, err)
+			if err := j.upgradeStaticPod(ctx, plan, node, component, images[node.Name][component]); err != nil {
+				return err
 			}
 			j.finished(component, node)
 		}
@@ -169,39 +169,6 @@ func (j *job) broken(ctx context.Context, node turn.Node, component versions.Com
 	return fmt.Errorf("%w; no other one is changed. %s%s", err, remedy, j.engine.Quote(ctx, node))
 }
 
-// upgradeStaticPod changes the image of one component of a control plane, once all others are healthy, and waits until it runs.
-func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component versions.Component, image string) error {
-	err := j.engine.Until(ctx, turn.SpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
-		for _, other := range j.serving {
-			if other.Name == node.Name {
-				continue
-			}
-			if _, err := j.Version(ctx, other); err != nil {
-				return "the one of " + other.Name + " is not ready: " + err.Error(), nil
-			}
-		}
-		return "", nil
-	})
-	if err != nil {
-		return err
-	}
-	if component == versions.APIServer {
-		turn.StepAside(ctx, j, node, j.serving, j.Say)
-	}
-	j.Say("%s on %s: is changed to %s", component, node.Name, image)
-	if err := j.SetImage(ctx, node, component, image); err != nil {
-		return err
-	}
-	what := fmt.Sprintf("%s on %s", component, node.Name)
-	err = j.engine.Until(ctx, podTimeout, turn.StableFor, what, func(ctx context.Context) (string, error) {
-		return j.problem(ctx, node, component, image), nil
-	})
-	if err != nil {
-		return j.broken(ctx, node, component, err)
-	}
-	return nil
-}
-
 // problem returns why a component does not run the image yet; "" if it does.
 func (j *job) problem(ctx context.Context, node turn.Node, component versions.Component, image string) string {
 	switch component {
@@ -237,16 +204,20 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 	return ""
 }
 
-// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile. A control plane that waits for its
+// awaits returns what a component of a node waits for before its node's turn. etcd goes on meanwhile. A control plane that waits for its
 // configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then. Nor is it
 // while a node is left out.
-func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
-	awaits := turn.Spared
+func (j *job) awaits(node turn.Node) turn.Awaited {
 	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
-		awaits = turn.OthersWell
+		return turn.OthersWell
 	}
+	return turn.Spared
+}
+
+// upgradeKubelet changes the image of a node's kubelet in the node's turn.
+func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
 	return j.engine.Take(ctx, turn.Change{
-		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits,
+		Node: node, Of: "the kubelet", Quiet: true, Awaits: j.awaits(node),
 		Act: func(ctx context.Context) error {
 			j.Say("kubelet on %s: is changed to %s", node.Name, image)
 			return j.SetImage(ctx, node, versions.Kubelet, image)

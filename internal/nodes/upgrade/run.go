@@ -142,6 +142,9 @@ func (j *job) do(ctx context.Context) error {
 	if err := j.unspared(seen, plan, late); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
+	if err := j.awaitStaticPods(ctx, plan, seen); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
 	if err := j.prepare(ctx, plan, late); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
