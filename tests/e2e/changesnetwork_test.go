@@ -76,12 +76,13 @@ var otherCard = run{
 	effect: effect{drained: []string{"infra-worker-9"}},
 }
 
-// otherGateway is a router that the lab does not have. The machines reach each other and this computer without one.
+// otherGateway is a router that the lab does not have. The machines reach each other and this computer without one, so that the lab has no
+// route by which it would show.
 var otherGateway = row{
 	cell: "`network.gateway`", does: "drain and reboot, node by node, because it is in the VM's cloud-init, too",
 	edit: func(s settings) { s.set("network", map[string]any{"gateway": "10.25.11.254"}) },
 	arrived: func(l *lab) bool {
-		return strings.Contains(l.onNode(addresses["infra-cp-1"], "get", "routes", "--output=yaml"), "gateway: 10.25.11.254")
+		return strings.Contains(l.onNode(addresses["infra-cp-1"], "get", "machineconfig", "--output=yaml"), "gateway: 10.25.11.254")
 	},
 }
 
