@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -121,4 +122,30 @@ func (l *lab) changesMeshAddress() {
 	assert.Equal(l.t, before["infra k8s-app=cilium"], pods("infra", "k8s-app=cilium"), "agents of infra")
 	require.Equal(l.t, "connected", l.sees("infra", "apps"))
 	require.Equal(l.t, "connected", l.sees("apps", "infra"))
+}
+
+// TestLifecycle_CiliumGoesToTheNextMinorRelease upgrades Cilium in a cluster without the Gateway API: 1.19 does not go with the CRDs that
+// the lab serves.
+func TestLifecycle_CiliumGoesToTheNextMinorRelease(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "cilium", func(s settings) {
+		s.withoutProviders()
+		s.set("gitops", map[string]any{"enabled": false})
+		s.set("cilium", map[string]any{"version": "1.19.0", "gatewayAPI": false})
+	})
+	comesUp(l)
+	load := startLoad(l)
+	load.during(l, []change{{"Cilium", newerCilium.make(load)}})
+}
+
+var newerCilium = run{
+	rows: []row{{
+		cell: "`cilium.version`",
+		does: "rollout of agents, two nodes at a time, of the operator, and of Envoy and Hubble Relay if the chart has other ones",
+		edit: func(s settings) { s.set("cilium", map[string]any{"version": "1.20.2"}) },
+		arrived: func(l *lab) bool {
+			return strings.Contains(l.field("daemonset/cilium", "{.spec.template.spec.containers[0].image}"), ":v1.20.2")
+		},
+	}},
+	effect: effect{replaced: []string{agents, operator, `^kube-system/cilium-envoy-`, `^kube-system/hubble-relay-`}},
 }
