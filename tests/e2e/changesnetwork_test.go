@@ -140,8 +140,7 @@ func TestLifecycle_CiliumGoesToTheNextMinorRelease(t *testing.T) {
 
 var newerCilium = run{
 	rows: []row{{
-		cell: "`cilium.version`",
-		does: "rollout of agents, two nodes at a time, of the operator, and of Envoy and Hubble Relay if the chart has other ones",
+		cell: "`cilium.version`", does: "rollout of agents, two nodes at a time, of the operator, and of Envoy and Hubble Relay if the chart",
 		edit: func(s settings) { s.set("cilium", map[string]any{"version": "1.20.2"}) },
 		arrived: func(l *lab) bool {
 			return strings.Contains(l.field("daemonset/cilium", "{.spec.template.spec.containers[0].image}"), ":v1.20.2")
