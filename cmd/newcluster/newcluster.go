@@ -25,7 +25,8 @@ import (
 var template embed.FS
 
 const does = `Writes a repository for a cluster into the folder NAME, which must not exist: the program, the stack file, and what Flux
-applies. It is the template of "pulumi new". Without a flag, the stack file has an example at that place.`
+applies. It is the template of "pulumi new". Without a flag, the stack file has an example at that place. Unless the
+folder is in a Git repository, it becomes one, with a first commit. At the end, the command prints what is left to do.`
 
 // answer is a flag. Its value replaces a text of the template.
 type answer struct{ name, replaces, does string }
@@ -67,7 +68,7 @@ func Command(version string) *cobra.Command {
 		"`folder` of a checkout of Slipway, which go.mod then uses instead of a version, and from which Pulumi compiles the program")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]
-		files, err := render(name, version, flags)
+		files, secrets, err := render(name, version, flags)
 		if err == nil {
 			files["go.mod"], err = moduleFile(files["go.mod"], version, flags.source)
 		}
@@ -77,25 +78,50 @@ func Command(version string) *cobra.Command {
 		if err := write(name, files); err != nil {
 			return err
 		}
-		report(c, name, flags.source != "" || published.MatchString(version))
+		committed, err := commitAll(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		report(c, name, version, flags, secrets, committed)
 		return nil
 	}
 	return c
 }
 
-// report says what was written, what of it is still an example, and what comes next.
-func report(c *cobra.Command, name string, fetchable bool) {
+// whatPulumiAsks says what Pulumi does besides, so that no command of its own is needed.
+const whatPulumiAsks = "The first pulumi config set asks for a login, if there is none, and offers to create the stack.\n" +
+	"For a state in a folder, run pulumi login file://FOLDER before.\n"
+
+// report says what was written, what of it is still an example, and which commands are left until the cluster runs.
+func report(c *cobra.Command, name, version string, flags given, secrets []string, committed commit) {
 	out := c.OutOrStdout()
-	_, _ = fmt.Fprintf(out, "%s: written\n", name)
+	_, _ = fmt.Fprintf(out, "%s: written%s", name, committed.told(name))
+	edited := false
 	for _, one := range answers {
 		if !c.Flags().Changed(one.name) {
+			edited = true
 			_, _ = fmt.Fprintf(out, "Edit Pulumi.%s.yaml: without --%s, it has the example %s\n", name, one.name, one.replaces)
 		}
 	}
-	if !fetchable {
+	next := []string{"cd " + name}
+	switch {
+	case flags.source != "":
+		edited = true // go.sum is written
+		next = append(next, "go mod tidy", "go run . check")
+	case !published.MatchString(version):
 		_, _ = fmt.Fprintln(out, "Edit go.mod: this slipway is of changed sources, and the workflow needs a version that exists")
+		edited = true
+		fallthrough
+	case edited:
+		next = append(next, "slipway check")
 	}
-	_, _ = fmt.Fprintf(out, "Next: %s says what to do, from here to the first pulumi up.\n", filepath.Join(name, "README.md"))
+	next = append(next, committed.next(edited, *flags.answers["git"])...)
+	for _, secret := range append([]string{"proxmoxApiToken"}, secrets...) {
+		next = append(next, fmt.Sprintf("pulumi config set --stack %s --secret %s:%s", name, config.Namespace, secret))
+	}
+	next = append(next, "pulumi up --stack "+name)
+	_, _ = fmt.Fprintf(out, "Next, one command after the other, because Pulumi asks:\n  %s\n%s%s says more.\n", strings.Join(next, "\n  "),
+		whatPulumiAsks, filepath.Join(name, "README.md"))
 }
 
 const module = "github.com/slipway-platform/slipway"
@@ -125,11 +151,12 @@ func moduleFile(text, version, source string) (string, error) {
 
 var networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)
 
-// render returns the files of the repository, with the answers in the stack file. It refuses answers that make a stack file with problems.
-func render(name, version string, flags given) (map[string]string, error) {
+// render returns the files of the repository, with the answers in the stack file, and the secrets that the stack needs besides the token of
+// Proxmox VE. It refuses answers that make a stack file with problems.
+func render(name, version string, flags given) (files map[string]string, secrets []string, err error) {
 	network := networkForm.FindStringSubmatch(*flags.answers["network"])
 	if network == nil {
-		return nil, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *flags.answers["network"])
+		return nil, nil, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *flags.answers["network"])
 	}
 	*flags.answers["proxmox"] = endpoint(*flags.answers["proxmox"])
 	pairs := []string{"${PROJECT}", name, "${DESCRIPTION}", "The cluster " + name}
@@ -139,12 +166,12 @@ func render(name, version string, flags given) (map[string]string, error) {
 		}
 	}
 	replaced := strings.NewReplacer(append(pairs, "192.168.1.", network[1])...)
-	files := map[string]string{}
+	files = map[string]string{}
 	if err := eachFile(func(name string, text []byte) error {
 		files[replaced.Replace(name)] = replaced.Replace(string(text))
 		return nil
 	}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files["Pulumi.yaml"], _, _ = strings.Cut(files["Pulumi.yaml"], "template:\n") // for pulumi new, which leaves it out, too
 	if flags.source == "" {
@@ -161,13 +188,13 @@ func render(name, version string, flags given) (map[string]string, error) {
 	}
 	if flags.domain != "" {
 		if err := addGateway(files, stack, flags.domain, version); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	if err := checkStack(stack, files); err != nil {
-		return nil, fmt.Errorf("%w\nnothing is written: give another answer, or leave out the flag and edit %s afterwards", err, stack)
+	if secrets, err = checkStack(stack, files); err != nil {
+		return nil, nil, fmt.Errorf("%w\nnothing is written: give another answer, or leave out the flag and edit %s afterwards", err, stack)
 	}
-	return files, nil
+	return files, secrets, nil
 }
 
 // needsNone is what the README says of a repository without a password.
@@ -189,6 +216,7 @@ var fromSource = strings.NewReplacer(
 	"    buildTarget: bin/cluster # kept, so that only a changed program is linked again\n",
 	"    binary: slipway # on PATH; without this line, Pulumi compiles main.go\n",
 	"`go mod tidy` and `go run . check`", "`slipway check`", "go run . check", "slipway check",
+	"1. `git init --initial-branch main`", "1. `git init --initial-branch main`, unless `slipway new` has done it",
 	" A star marks what `pulumi new` has done already; after `slipway new`, do all of it.", "", ". \\* ", ". ",
 )
 
@@ -201,14 +229,19 @@ func runBinary(files map[string]string) {
 	}
 }
 
-// checkStack returns every problem of the stack file, which also has the cluster's name: that of the folder.
-func checkStack(path string, files map[string]string) error {
+// checkStack returns the secrets that the stack needs besides the token of Proxmox VE, or every problem of the stack file, which also has
+// the cluster's name: that of the folder.
+func checkStack(path string, files map[string]string) (secrets []string, err error) {
 	source, err := config.ParseFile(path, []byte(files[path]))
-	if err == nil {
-		source.Tree = nil // this folder may be the repository of another cluster
-		_, err = config.Load(source)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	source.Tree = nil // this folder may be the repository of another cluster
+	stack, err := config.Load(source)
+	if err != nil {
+		return nil, err
+	}
+	return stack.MissingSecrets(), nil
 }
 
 // write writes the files into a new folder.

@@ -27,12 +27,15 @@ import (
 // generated is the folder that `pulumi new` reads.
 const generated = "../../templates/cluster"
 
-// files returns the files of a folder with their texts.
+// files returns the files of a folder with their texts, without those of Git.
 func files(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	require.NoError(t, fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		switch {
+		case err == nil && entry.Name() == ".git":
+			return fs.SkipDir
+		case err != nil || entry.IsDir():
 			return err
 		}
 		text, err := os.ReadFile(filepath.Join(folder, path))
@@ -170,6 +173,7 @@ func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"Home"}, {"../home"}, {"home", "--network", "10.0.0.0/8"}, {"home", "--network", "300.0.0.0/24"},
 		{"home", "--proxmox", "http://pve1"}, {"home", "--domain", "home"}, {"home", "--domain", "Home.example.com"},
+		{"home", "--proxmox", "https://root:secret@pve1:8006/"}, {"home", "--git", "https://me:secret@git.example.com/x"},
 		{"home", "--host", "pve 1"}, {"home", "--source", "nowhere"}, {"home", "--git", "x"}, {"home", "more"}, {"home", "--nett", "x"},
 		{"--git", "x"},
 	} {
@@ -223,21 +227,18 @@ func TestQuickStart_ShowsTheStackFileThatItsCommandWrites(t *testing.T) {
 	assert.Equal(t, shown[0], written)
 }
 
-// The commands are those of the quick start, with another remote.
+// The second commit is that of a user who has followed the quick start, in which other commands write these files.
 func TestQuickStart_WhatIsPushedHoldsNoCredentials(t *testing.T) {
+	asSomebody(t)
 	_, folder, _ := newRepository(t, "home")
 	for _, secret := range []string{"home.kubeconfig", "ca.pem", "pve-root-ca.pem"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, secret), []byte("secret"), 0o600))
 	}
-	git := exec.CommandContext(t.Context(), "sh", "-ec", `git init --quiet --bare ../remote
-git init --quiet --initial-branch main && git add . && git commit --quiet --message "Declare the cluster"
-git push --quiet ../remote main
-git -C ../remote ls-tree -r --name-only main`)
-	git.Dir = folder
-	git.Env = append(os.Environ(), "GIT_AUTHOR_NAME=x", "GIT_AUTHOR_EMAIL=x@x", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@x")
-	out, err := git.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	pushed := strings.Fields(string(out))
+	git(t, ".", "init", "--quiet", "--bare", "remote")
+	git(t, folder, "add", ".")
+	git(t, folder, "commit", "--quiet", "--allow-empty", "--message", "Later")
+	git(t, folder, "push", "--quiet", "../remote", "main")
+	pushed := strings.Fields(git(t, "remote", "ls-tree", "-r", "--name-only", "main"))
 	assert.Len(t, pushed, 10)
 	assert.Subset(t, pushed, []string{"Pulumi.home.yaml", "main.go", "kubernetes/cluster/kustomization.yaml", ".github/workflows/check.yaml"})
 }
@@ -249,18 +250,6 @@ func TestNew_AHostIsCompletedToItsURL(t *testing.T) {
 	} {
 		assert.Equal(t, want, endpoint(given))
 	}
-}
-
-func TestNew_SaysWhatIsStillAnExample(t *testing.T) {
-	t.Chdir(t.TempDir())
-	c := Command("v1.2.3")
-	var out bytes.Buffer
-	c.SetOut(&out)
-	require.Equal(t, command.Done, command.Run(t.Context(), c, []string{"home", "--host", "pve", "--git", "https://git.example.com/home.git"}))
-	assert.Equal(t, "home: written\n"+
-		"Edit Pulumi.home.yaml: without --proxmox, it has the example https://pve.home.arpa:8006/\n"+
-		"Edit Pulumi.home.yaml: without --network, it has the example 192.168.1.0/24\n"+
-		"Next: home/README.md says what to do, from here to the first pulumi up.\n", out.String())
 }
 
 // runIn runs another command than new in the folder of a repository.

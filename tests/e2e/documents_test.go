@@ -67,8 +67,9 @@ const answers = `export PULUMI_SKIP_CONFIRMATIONS=true KUBECONFIG="$PWD/kubeconf
 // typed is what a command gets that asks for a secret.
 const typed = "exec <<<typed\n"
 
-// runs runs the commands of a step, and compares what they print with what the document quotes. Without examples they run as they are.
-func (l *lab) runs(t *testing.T, step docs.Step, examples *strings.Replacer) {
+// runs runs the commands of a step, and compares what they print with what the document quotes. Without examples they run as they are. It
+// returns what they print.
+func (l *lab) runs(t *testing.T, step docs.Step, examples *strings.Replacer) string {
 	t.Helper()
 	commands, began := step.Commands, time.Now()
 	if examples != nil {
@@ -88,6 +89,7 @@ func (l *lab) runs(t *testing.T, step docs.Step, examples *strings.Replacer) {
 	require.NoError(t, err, "%s:%d: %s\n%s", step.Document, step.Line, step.Commands, end(out))
 	require.NoError(t, compare(step, out), "%s:%d\n%s", step.Document, step.Line, end(out))
 	t.Logf("%5.1f s  %s:%d", time.Since(began).Seconds(), step.Document, step.Line)
+	return out
 }
 
 // shell runs commands in the lab as a person would type them, until one fails.
