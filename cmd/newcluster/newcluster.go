@@ -217,6 +217,8 @@ var fromSource = strings.NewReplacer(
 	"    binary: slipway # on PATH; without this line, Pulumi compiles main.go\n",
 	"`go mod tidy` and `go run . check`", "`slipway check`", "go run . check", "slipway check",
 	"1. `git init --initial-branch main`", "1. `git init --initial-branch main`, unless `slipway new` has done it",
+	". The stack must have the name of its file. `pulumi new` proposes `dev`: if you took that, run\n   `pulumi stack rm dev`, and do "+
+		"the steps from here on. `pulumi stack rename` would overwrite the stack file.\n", "\n",
 	" A star marks what `pulumi new` has done already; after `slipway new`, do all of it.", "", ". \\* ", ". ",
 )
 

@@ -70,6 +70,8 @@ func TestTemplate_IsReadByPulumiAndAsksLittle(t *testing.T) {
 	found, err := workspace.LoadTemplate(generated)
 	require.NoError(t, err)
 	assert.NotEmpty(t, found.Description)
+	assert.Contains(t, found.Quickstart, "such as dev", "Pulumi proposes this name, and prints this text afterwards")
+	assert.Contains(t, files(t, generated)["README.md"], "\n3. \\* `pulumi stack init ${PROJECT}`. The stack must have the name of its file.")
 	assert.LessOrEqual(t, len(found.Config), 7)
 	for key, one := range found.Config {
 		_, known := strings.CutPrefix(key, config.Namespace+":")
@@ -131,6 +133,8 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 	assert.Contains(t, project["Pulumi.yaml"], "    binary: slipway ", "who has the binary compiles nothing")
 	assert.NotContains(t, project["Pulumi.yaml"]+project["README.md"]+project["Pulumi.bonn.yaml"], "go run")
 	assert.NotContains(t, project["README.md"], "\\*", "nothing was done already")
+	assert.NotContains(t, project["README.md"], "pulumi new")
+	assert.Contains(t, project["README.md"], "`pulumi stack init bonn`\n")
 	assert.Contains(t, project["README.md"], needsNone)
 	assert.Equal(t, want[".github/workflows/check.yaml"], project[".github/workflows/check.yaml"])
 	assert.LessOrEqual(t, strings.Count(want["Pulumi.home.yaml"], "\n"), 15)

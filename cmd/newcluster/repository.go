@@ -37,7 +37,7 @@ func commitAll(ctx context.Context, folder string) (commit, error) {
 			if said == "" {
 				said = err.Error()
 			}
-			return commit{left: firstCommands[i:], problem: said}, nil
+			return commit{left: firstCommands[i:], problem: said}, nil //nolint:nilerr // the files are written: the user is told
 		}
 	}
 	return commit{}, nil

@@ -3,6 +3,7 @@ package config
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -101,6 +102,9 @@ func (s Source) join(loaded cluster.Problems) cluster.Problems {
 
 // load decodes the values, over what Git declares of the components that Flux owns, and checks the whole.
 func load(source Source) (*cluster.Cluster, error) {
+	if problem := wrongStack(source); problem != nil {
+		return nil, cluster.Problems{problem}
+	}
 	c, d := declare(source, nil)
 	if d.Len() > 0 {
 		return nil, d.All()
@@ -121,6 +125,34 @@ func load(source Source) (*cluster.Cluster, error) {
 		return nil, git.placed(d.All())
 	}
 	return c, nil
+}
+
+// wrongStack returns the problem of a stack that declares nothing, beside files that do: its name is not that of its file. `pulumi new`
+// proposes dev, and writes the secrets into Pulumi.dev.yaml.
+func wrongStack(source Source) *cluster.Problem {
+	secrets := map[string]bool{}
+	for field := range cluster.Keys(reflect.TypeFor[cluster.Cluster]()) {
+		secrets[Namespace+":"+keyOf(field)] = field.Type == secretType
+	}
+	for key := range source.Values {
+		if strings.HasPrefix(key, Namespace+":") && !secrets[key] {
+			return nil
+		}
+	}
+	var others []string
+	files, _ := fs.Glob(source.Tree, "Pulumi.*.yaml") // the pattern is valid
+	for _, file := range files {
+		text, err := fs.ReadFile(source.Tree, file)
+		if stack := strings.TrimSuffix(strings.TrimPrefix(file, "Pulumi."), ".yaml"); err == nil && stack != source.Stack &&
+			strings.Contains(string(text), Namespace+":cluster:") {
+			others = append(others, "--stack "+stack)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return cluster.NewProblem("cluster", "a stack has the name of its file: use "+strings.Join(others, " or "),
+		"is missing, and so is every other section")
 }
 
 // declare decodes the values, each over what the layer has of its section, and completes the cluster.

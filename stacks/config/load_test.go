@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -186,4 +187,19 @@ func flatten(path string, tree any, into map[string]string) {
 	default:
 		into[path] = fmt.Sprint(t)
 	}
+}
+
+// The files are those after `pulumi new` with the name that it proposes.
+func TestLoad_AStackWithAnotherNameThanItsFileIsOneProblem(t *testing.T) {
+	salted := []byte("encryptionsalt: v1:notasalt\nconfig:\n  aws:region: x\n" +
+		"  slipway:proxmoxApiToken: {secure: \"v1:AAECAwQFBgcICQoL:bm90IGEgcmVhbCBjaXBoZXJ0ZXh0\"}\n")
+	home := fixtures.Get("minimal").Text
+	_, err := loadText(fstest.MapFS{"Pulumi.dev.yaml": {Data: salted}, "Pulumi.home.yaml": {Data: []byte(home)}}, "Pulumi.dev.yaml", salted)
+	require.EqualError(t, err, "cluster: is missing, and so is every other section; a stack has the name of its file: use --stack home")
+
+	_, err = loadText(fstest.MapFS{"Pulumi.dev.yaml": {Data: salted}, "Pulumi.other.yaml": {Data: salted}}, "Pulumi.dev.yaml", salted)
+	assert.ErrorContains(t, err, "nodePools: is missing; add it", "no file declares a cluster")
+	declares := []byte("config:\n  slipway:talos: {version: 1.13.0}\n")
+	_, err = loadText(fstest.MapFS{"Pulumi.home.yaml": {Data: []byte(home)}}, "Pulumi.dev.yaml", declares)
+	assert.ErrorContains(t, err, "nodePools: is missing; add it", "it is to declare a cluster")
 }
