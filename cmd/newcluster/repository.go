@@ -2,7 +2,6 @@ package newcluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -47,16 +46,19 @@ func commitAll(ctx context.Context, folder string) (commit, error) {
 // answers nothing about a repository of another user.
 func repositoryAbove(folder string) (string, error) {
 	at, err := filepath.Abs(folder)
-	for err == nil && at != filepath.Dir(at) {
+	if err == nil {
+		at, err = filepath.EvalSymlinks(at)
+	}
+	if err != nil {
+		return "", err
+	}
+	for at != filepath.Dir(at) {
 		at = filepath.Dir(at)
-		if _, err = os.Lstat(filepath.Join(at, ".git")); err == nil {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			return at, nil
 		}
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
 	}
-	return "", err
+	return "", nil
 }
 
 // namesRepository reports whether a variable of the environment makes Git use another repository than that of its folder.

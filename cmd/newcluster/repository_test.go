@@ -106,7 +106,7 @@ func TestNew_CommitsNothingInAnotherRepository(t *testing.T) {
 	git(t, ".", "init", "--quiet")
 	require.NoError(t, os.Mkdir("clusters", 0o750))
 	t.Chdir("clusters")
-	top, err := filepath.Abs("..")
+	top, err := filepath.EvalSymlinks(filepath.Dir(os.Getenv("PWD")))
 	require.NoError(t, err)
 	said := saidByNew(t, complete...)
 	assert.Contains(t, said, "home: written\nNothing is committed: home is in the Git repository "+top+". Commit it there and push; "+
@@ -114,6 +114,11 @@ func TestNew_CommitsNothingInAnotherRepository(t *testing.T) {
 	assert.Contains(t, said, "  cd home\n  pulumi config set ")
 	assert.NoDirExists(t, "home/.git")
 	assert.Equal(t, "?? clusters/\n", git(t, ".", "status", "--porcelain"))
+
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(filepath.Join(top, "clusters"), link))
+	t.Chdir(link)
+	assert.Contains(t, saidByNew(t, slices.Replace(slices.Clone(complete), 0, 1, "bonn")...), "bonn is in the Git repository "+top+".")
 }
 
 func TestNew_ThatCannotCommitSaysWhyAndWhatIsLeft(t *testing.T) {
