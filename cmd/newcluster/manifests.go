@@ -37,7 +37,8 @@ resources:
 `
 )
 
-// addGateway adds the manifests of a gateway, the example podinfo behind it, and the domain of its name.
+// addGateway adds the manifests of a gateway, the example podinfo behind it, and the domain of its name. Keys are files of the repository:
+// the default, 1Password, is an account that a newcomer has not.
 func addGateway(files map[string]string, stack, domain, version string) error {
 	settings, err := tree.Settings(kubernetes.Files, "clusters")
 	if err != nil {
@@ -47,7 +48,7 @@ func addGateway(files map[string]string, stack, domain, version string) error {
 		return fmt.Errorf("--domain: %s is not a domain in lower case; write it like home.example.com", domain)
 	}
 	const own, end = folder + "/cluster/", "path: kubernetes/cluster}"
-	files[stack] = strings.Replace(files[stack], end, "path: kubernetes/cluster, settings: {DOMAIN: "+domain+"}}", 1)
+	files[stack] = strings.Replace(files[stack], end, "path: kubernetes/cluster, settings: {DOMAIN: "+domain+", KEYS: git}}", 1)
 	ours, err := ofAreas("networking", "security")
 	if err != nil {
 		return err

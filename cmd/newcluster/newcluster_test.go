@@ -284,6 +284,30 @@ func TestNew_WithADomainTheCheckFindsAGatewayAndNothingWrong(t *testing.T) {
 	assert.NoDirExists(t, "kubernetes/infrastructure/storage")
 }
 
+// A newcomer has no account at 1Password, so a choice that needs a key asks for a file of the repository.
+func TestNew_WithADomainAChoiceThatNeedsAKeyAsksForAFileAndNoAccount(t *testing.T) {
+	_, folder, _ := newRepository(t, "home", "--git", "https://git.example.com/home.git", "--public", "--domain", "home.example.com")
+	const key = "kubernetes/infrastructure/networking/external-dns/git/cloudflare/key.yaml"
+	t.Chdir(folder)
+	const file = "Pulumi.home.yaml"
+	text := files(t, ".")[file]
+	chosen := strings.Replace(text, "settings: {", "settings: {DNS: cloudflare, CLOUDFLARE_ZONE: 023e105f4ecef8ad9ca31a8372d0c353, ", 1)
+	require.NotEqual(t, text, chosen)
+	require.NoError(t, os.WriteFile(file, []byte(chosen), 0o600))
+	code, out, problems := runIn(t, ".", check.Command("check"))
+	assert.Equal(t, command.Failed, code)
+	assert.Contains(t, problems, key+" is not in the repository; commit it, or remove its line (its comment says: ")
+	assert.NotContains(t, out+problems, "onepassword")
+
+	const sealed = "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: cloudflare, namespace: external-dns}\n" +
+		"spec: {encryptedData: {token: AgA=}}\n"
+	require.NoError(t, os.WriteFile(key, []byte(sealed), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(chosen+"  slipway:secrets: {sealedSecrets: {}}\n"), 0o600))
+	code, _, problems = runIn(t, ".", check.Command("check"))
+	assert.Equal(t, command.Done, code)
+	assert.Empty(t, problems)
+}
+
 // The application of the page is added to a repository of the quick start, which has no volumes.
 func TestFirstApp_TheCheckFindsNothingWrong(t *testing.T) {
 	const sealed = "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: notes}\nspec: {encryptedData: {password: AgA=}}\n"
@@ -380,7 +404,6 @@ func TestManifests_AStackWithArgoCDGetsItsApplications(t *testing.T) {
 	t.Chdir(folder)
 	const stack = "Pulumi.home.yaml"
 	text := strings.Replace(files(t, ".")[stack], "public: true", "public: true, engine: argocd", 1)
-	text = strings.Replace(text, "DOMAIN: home.example.com", "DOMAIN: home.example.com, KEYS: git", 1)
 	require.NoError(t, os.WriteFile(stack, []byte(text), 0o600))
 	code, out, problems := runIn(t, ".", Manifests("v0.2.0"), "alerts")
 	require.Equal(t, command.Done, code, problems)
