@@ -16,7 +16,7 @@ const (
 	ofAnyCluster = "kubernetes/clusters/STACK/workloads"
 )
 
-// volumeParts are the four places at which the page has a reader leave the volume out, besides its file.
+// volumeParts are the places at which the page has a reader leave the volume out, besides its file.
 var volumeParts = map[string]string{
 	appList: "  - volume.yaml\n",
 	appFolder + "deployment.yaml": `          volumeMounts:
@@ -24,6 +24,14 @@ var volumeParts = map[string]string{
       volumes:
         - name: data
           persistentVolumeClaim: {claimName: notes}
+`,
+	appFolder + "release.yaml": `  postRenderers:
+    - kustomize:
+        patches:
+          - target: {kind: Deployment}
+            patch: |
+              - {op: replace, path: /spec/template/spec/volumes/0, value: {name: data, persistentVolumeClaim: {claimName: notes}}}
+              - {op: add, path: /spec/strategy, value: {type: Recreate}}
 `,
 	ofAnyCluster + "/notes.yaml": "    - name: storage\n",
 }
@@ -33,7 +41,7 @@ type App struct {
 	Cluster string // folder that Flux applies
 	Secret  string // what kubeseal or sops writes
 	Volume  bool   // there is a StorageClass
-	Chart   bool   // from a chart, which mounts no volume
+	Chart   bool   // from a chart
 }
 
 // Files returns the files of the application as the text of the page has them, by their names in a repository.

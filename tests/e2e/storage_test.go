@@ -16,7 +16,7 @@ import (
 
 // TestStorage_AProviderAndItsConsumerGivePodsVolumes creates a consumer, whose provider does not exist yet, and then the provider. Nobody
 // hands the consumer anything: it finds in 1Password what the provider has written. The volumes are bound by the real csi-provisioner, also
-// that of the application of docs/first-app.md.
+// that of the application of docs/first-app.md, which first its own manifests mount, and then a chart.
 func TestStorage_AProviderAndItsConsumerGivePodsVolumes(t *testing.T) {
 	t.Parallel()
 	l := meshLab(t, "storage", nil)
@@ -36,7 +36,9 @@ func TestStorage_AProviderAndItsConsumerGivePodsVolumes(t *testing.T) {
 	for _, stack := range []string{"infra", "apps"} {
 		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 	}
-	l.addFirstApp("infra", docs.App{Cluster: "kubernetes/clusters/infra/workloads", Volume: true})
+	for _, fromChart := range []bool{false, true} {
+		l.addFirstApp("infra", docs.App{Cluster: "kubernetes/clusters/infra/workloads", Volume: true, Chart: fromChart})
+	}
 	l.pulumi("state", "unprotect", "--all", "--yes", "--stack", "apps")
 	l.pulumi("destroy", "--yes", "--skip-preview", "--stack", "apps")
 	unprotectAndDestroy(l)

@@ -22,10 +22,11 @@ const encrypted = "apiVersion: v1\nkind: Secret\nmetadata: {name: notes}\nstring
 func TestFirstApp_ThePageIsBuiltAndKeepsTheRules(t *testing.T) {
 	for _, stack := range stacks(t) {
 		app := docs.App{Cluster: stack.GitOps.Path + "/workloads", Secret: encrypted, Volume: true}
-		layers := withApp(t, checkout(t), stack, app)
-		named(t, layers, "PersistentVolumeClaim", "notes")
-		app.Volume, app.Chart = false, true
-		withApp(t, checkout(t), stack, app)
+		for _, fromChart := range []bool{false, true} {
+			app.Chart = fromChart
+			layers := withApp(t, checkout(t), stack, app)
+			keepsItsVolume(t, layers)
+		}
 	}
 	for _, fromChart := range []bool{false, true} {
 		files, stack := ofQuickStart(t)
@@ -62,17 +63,31 @@ func withApp(t *testing.T, files filesys.FileSystem, stack *cluster.Cluster, app
 	return layers
 }
 
+// keepsItsVolume checks that the one pod has the claim at the folder of its data, and that no second pod waits for it in a change.
+func keepsItsVolume(t *testing.T, layers []Layer) {
+	t.Helper()
+	named(t, layers, "PersistentVolumeClaim", "notes")
+	deployment := named(t, layers, "Deployment", "notes")
+	strategy, _, err := unstructured.NestedMap(deployment.Object, "spec", "strategy")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"type": "Recreate"}, strategy)
+	w, found := read(deployment)
+	require.True(t, found)
+	require.Len(t, w.pod.Spec.Volumes, 1)
+	require.NotNil(t, w.pod.Spec.Volumes[0].PersistentVolumeClaim)
+	assert.Nil(t, w.pod.Spec.Volumes[0].EmptyDir)
+	assert.Equal(t, "notes", w.pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName)
+	require.Len(t, w.pod.Spec.Containers[0].VolumeMounts, 1)
+	mount := w.pod.Spec.Containers[0].VolumeMounts[0]
+	assert.Equal(t, [2]string{w.pod.Spec.Volumes[0].Name, "/data"}, [2]string{mount.Name, mount.MountPath})
+}
+
 // rendered is what the chart of the page makes. It is the lab's chart, with the names of the original, and its values but no others.
 func rendered(t *testing.T, layers []Layer) Layer {
 	t.Helper()
-	source, release := named(t, layers, "OCIRepository", "notes"), named(t, layers, "HelmRelease", "notes")
-	chart, _, err := chartOf(path.Base(source.Text("spec", "url")))
+	objects, original, err := Render(named(t, layers, "HelmRelease", "notes"))
 	require.NoError(t, err)
-	assert.Equal(t, source.Text("spec", "ref", "tag"), chart.Metadata.Version)
-	values, _, err := unstructured.NestedMap(release.Object, "spec", "values")
-	require.NoError(t, err)
-	objects, err := objectsOf(chart, values, release.Text("spec", "releaseName"), release.GetNamespace())
-	require.NoError(t, err)
+	assert.False(t, original)
 	known, err := schemas()
 	require.NoError(t, err)
 	for _, object := range objects {
