@@ -52,9 +52,7 @@ func clusters(t *testing.T) map[string][]Layer {
 		for name, change := range variants {
 			settings, files := stack.Settings(), checkout(t)
 			maps.Copy(settings, change.settings)
-			for _, line := range change.workloads {
-				addLine(t, files, path.Join(stack.GitOps.Path, "workloads/kustomization.yaml"), "  - "+line)
-			}
+			change.addWorkloads(t, files, stack.GitOps.Path)
 			for folder, secret := range change.keys {
 				require.NoError(t, files.WriteFile(path.Join("kubernetes/infrastructure", folder, "key.yaml"), []byte(committed(secret))))
 			}
@@ -69,7 +67,7 @@ func clusters(t *testing.T) map[string][]Layer {
 // variant is another choice than that of the stack files.
 type variant struct {
 	settings  map[string]string
-	workloads []string          // lines that are added to the kustomization of the cluster's workloads
+	workloads map[string]string // Kustomizations of Flux that are copied to the cluster's workloads, by their names there
 	keys      map[string]string // NAMESPACE/NAME of the Secrets that are committed, by folder below kubernetes/infrastructure
 }
 
@@ -143,7 +141,21 @@ var variants = map[string]variant{
 	},
 	" with keys in Git, and none is needed": {settings: map[string]string{"KEYS": "git"}},
 	" without a vault for the storage":      {settings: map[string]string{"STORAGE_CONNECTION": "git"}},
-	" with a database":                      {workloads: []string{"../../../apps/database"}}, // the line is that of docs/gitops.md
+	" with a database":                      {workloads: map[string]string{"database.yaml": databaseLayer}},
+}
+
+// databaseLayer is the Kustomization of Flux of the example of a database, which docs/gitops.md copies.
+const databaseLayer = "kubernetes/apps/database/layer.yaml"
+
+// addWorkloads adds the variant's workloads to a cluster, as the guide says.
+func (v variant) addWorkloads(t *testing.T, files filesys.FileSystem, cluster string) {
+	t.Helper()
+	for name, from := range v.workloads {
+		text, err := files.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, files.WriteFile(path.Join(cluster, "workloads", name), text))
+		addLine(t, files, path.Join(cluster, "workloads/kustomization.yaml"), "  - "+name)
+	}
 }
 
 // addLine adds a line to a file.
@@ -237,17 +249,32 @@ func TestTree_KeepsItsRules(t *testing.T) {
 	}
 }
 
-func TestTree_TheGuideHasTheLinesThatAddWorkloads(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join(repository, "docs", "gitops.md"))
-	require.NoError(t, err)
-	lines := 0
+func TestTree_TheGuideSaysHowWorkloadsAreAdded(t *testing.T) {
+	guide, added := page(t, "docs/gitops.md"), 0
 	for _, change := range variants {
-		for _, line := range change.workloads {
-			lines++
-			assert.Contains(t, string(guide), "\n  - "+line+"\n")
+		for name, from := range change.workloads {
+			added++
+			assert.Contains(t, guide, "`"+from+"`, into\n`kubernetes/clusters/STACK/workloads` as `"+name+"`")
+			assert.Contains(t, guide, "\n  - "+name+"\n")
 		}
 	}
-	assert.Positive(t, lines)
+	assert.Positive(t, added)
+}
+
+// A cluster that has the example by a line of the folder keeps it as it is, and so does one whose line becomes the copy of the guide.
+func TestTree_TheFormerLineOfTheDatabaseAppliesTheSame(t *testing.T) {
+	for _, stack := range stacks(t) {
+		before, after := checkout(t), checkout(t)
+		addLine(t, before, path.Join(stack.GitOps.Path, "workloads/kustomization.yaml"), "  - ../../../apps/database")
+		variants[" with a database"].addWorkloads(t, after, stack.GitOps.Path)
+		former, err := Build(before, stack.GitOps.Path, stack.Settings())
+		require.NoError(t, err)
+		copied, err := Build(after, stack.GitOps.Path, stack.Settings())
+		require.NoError(t, err)
+		assert.Equal(t, named(t, former, "Kustomization", "database").Object, named(t, copied, "Kustomization", "database").Object)
+		assert.Equal(t, named(t, former, "Cluster", "database").Object, named(t, copied, "Cluster", "database").Object)
+		assert.Len(t, former, len(copied))
+	}
 }
 
 func TestTree_HasNoFolderThatNoClusterApplies(t *testing.T) {
@@ -271,11 +298,7 @@ func TestTree_HasNoFolderThatNoClusterApplies(t *testing.T) {
 	for _, side := range []string{"provider", "consumer"} {
 		used[path.Join("kubernetes/infrastructure/storage", side, "apart")] = true
 	}
-	for _, change := range variants {
-		for _, line := range change.workloads {
-			used[clean(path.Join("kubernetes/clusters/any/workloads", line))] = true
-		}
-	}
+	used[path.Dir(databaseLayer)] = true // a line that clusters may still have
 	var unused []string
 	require.NoError(t, files.Walk("kubernetes", func(name string, _ os.FileInfo, err error) error {
 		folder := clean(path.Dir(name))
