@@ -333,6 +333,40 @@ func TestFirstApp_TheCheckFindsNothingWrong(t *testing.T) {
 	assert.Empty(t, problems)
 }
 
+// Whose volumes come from another app needs the area storage all the same: the area observability waits for its Kustomizations.
+func TestVolumes_WithThoseOfProxmoxVENothingWaitsForStorageThatIsNotThere(t *testing.T) {
+	page, err := os.ReadFile("../../docs/volumes.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "`slipway manifests ")
+	require.True(t, found, "the page says how metrics and logs are added")
+	areas, _, _ := strings.Cut(rest, "`")
+	_, folder, _ := newRepository(t, "home", "--git", "https://git.example.com/home.git", "--public", "--domain", "home.example.com")
+	t.Chdir(folder)
+	code, _, problems := runIn(t, ".", Manifests("v0.1.0"), strings.Fields(areas)...)
+	require.Equal(t, command.Done, code, problems)
+	list := "  - proxmox-csi.yaml\n"
+	for area := range strings.FieldsSeq(areas) {
+		list += "  - ../infrastructure/" + area + "\n"
+	}
+	for _, block := range docs.Blocks("docs/volumes.md", string(page)) {
+		if name, found := strings.CutPrefix(block.Lines[0], "# kubernetes/"); found {
+			name = strings.Replace(name, "clusters/STACK/workloads", "cluster", 1)
+			require.NoError(t, writeFile(filepath.Join("kubernetes", name), strings.Join(block.Lines, "\n")+"\n"))
+		}
+	}
+	require.NoError(t, writeFile("kubernetes/apps/proxmox-csi/secret.yaml", "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\n"+
+		"metadata: {name: proxmox-csi}\nspec: {encryptedData: {config.yaml: AgA=}}\n"))
+	for name, lines := range map[string]string{
+		"Pulumi.home.yaml":                      "  slipway:secrets: {sealedSecrets: {}}\n  slipway:storage: {role: none, classes: [proxmox]}\n",
+		"kubernetes/cluster/kustomization.yaml": list,
+	} {
+		require.NoError(t, writeFile(name, files(t, ".")[name]+lines))
+	}
+	code, _, problems = runIn(t, ".", check.Command("check"))
+	assert.Equal(t, command.Done, code)
+	assert.Empty(t, problems)
+}
+
 func TestManifests_AreUpdatedAndWhatIsTheUsersStays(t *testing.T) {
 	_, folder, _ := newRepository(t, "home", "--domain", "home.example.com")
 	const (
