@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// renovate is the part of renovate.json that says which versions below kubernetes/ Renovate finds.
+// renovate is the part of a renovate.json that says which versions below kubernetes/ and in the pipelines Renovate finds.
 type renovate struct {
 	Flux, Kubernetes struct{ ManagerFilePatterns []string }
 	CustomManagers   []struct{ ManagerFilePatterns, MatchStrings []string }
@@ -24,9 +24,15 @@ type renovate struct {
 	}
 }
 
-func readRenovate(t *testing.T) (r renovate) {
+// ours is the renovate.json of this repository, ofTemplate that of a repository that Slipway writes.
+const (
+	ours       = "renovate.json"
+	ofTemplate = "templates/cluster/renovate.json"
+)
+
+func readRenovate(t *testing.T, name string) (r renovate) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "renovate.json"))
+	text, err := os.ReadFile(filepath.Join(repository, name))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &r))
 	return r
@@ -89,7 +95,7 @@ func (r renovate) unknown(name, text string) (lines []string) {
 }
 
 func TestRenovate_FindsEachVersionOfTheTree(t *testing.T) {
-	r, found := readRenovate(t), 0
+	r, found := readRenovate(t, ours), 0
 	require.NoError(t, filepath.WalkDir(filepath.Join(repository, "kubernetes"), func(name string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -105,7 +111,7 @@ func TestRenovate_FindsEachVersionOfTheTree(t *testing.T) {
 }
 
 func TestRenovate_FindsEachVersionOfThePipelines(t *testing.T) {
-	r, found := readRenovate(t), 0
+	r, found := readRenovate(t, ours), 0
 	for _, pattern := range []string{".github/workflows/*.yaml", ".github/actions/*/*.yaml", ".gitlab-ci.yml"} {
 		files, err := filepath.Glob(filepath.Join(repository, pattern))
 		require.NoError(t, err)
@@ -123,8 +129,33 @@ func TestRenovate_FindsEachVersionOfThePipelines(t *testing.T) {
 	assert.Len(t, r.unknown(".gitlab-ci.yml", "job:\n  image: golang:1.26\n  variables:\n    TOOL: 1.2.3\n"), 1)
 }
 
+// The folder kubernetes/apps and podinfo's Kustomization are the user's, too, if his repository has a gateway. Versions in go.mod need no
+// pattern.
+func TestRenovate_FindsEachVersionOfARepositoryThatSlipwayWrites(t *testing.T) {
+	r, found := readRenovate(t, ofTemplate), 0
+	const template = "templates/cluster"
+	for _, root := range []string{template, "kubernetes/apps/podinfo", "kubernetes/clusters/apps/workloads/podinfo.yaml"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(repository, root), func(name string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			below, err := filepath.Rel(repository, name)
+			below = strings.TrimPrefix(filepath.ToSlash(below), template+"/")
+			assert.Empty(t, r.unknown(below, string(text)))
+			if pipelineFile.MatchString(below) {
+				found += len(pipelinePin.FindAll(text, -1))
+			}
+			found += len(fluxPin.FindAll(text, -1))
+			return err
+		}))
+	}
+	assert.Greater(t, found, 5)
+}
+
 func TestRenovate_AVersionThatNobodyReadsIsReported(t *testing.T) {
-	r := readRenovate(t)
+	r := readRenovate(t, ours)
 	for text, problems := range map[string]int{
 		"apiVersion: helm.toolkit.fluxcd.io/v2\nspec:\n  version: 1.2.3\n":                                                  0,
 		"spec:\n  version: 1.2.3\n":                                                                                         1,
@@ -141,7 +172,7 @@ func TestRenovate_AVersionThatNobodyReadsIsReported(t *testing.T) {
 // A newer Ceph with an older Rook cannot be mounted, and the drivers are those that Rook contains.
 func TestRenovate_ProposesRookAndCephAndTheDriversTogether(t *testing.T) {
 	names, held := []string{}, []string{}
-	for _, rule := range readRenovate(t).PackageRules {
+	for _, rule := range readRenovate(t, ours).PackageRules {
 		if rule.GroupName == "storage" {
 			names = append(names, rule.MatchPackageNames...)
 		}
