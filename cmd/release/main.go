@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ func run(args []string) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return fmt.Errorf("%q is not a version; write v0.1.0", version)
 	}
+	if err := checkNamed(".", version); err != nil {
+		return err
+	}
 	committed, err := commitTime()
 	if err != nil {
 		return err
@@ -53,6 +57,38 @@ func run(args []string) error {
 		}
 	}
 	return writeChecksums(folder)
+}
+
+var (
+	required = regexp.MustCompile(`(?m)^require github\.com/slipway-platform/slipway (v\S+)$`)
+	entries  = regexp.MustCompile(`(?m)^## (.+)$`)
+)
+
+// checkNamed returns an error unless a checkout names the version of the release: in the template, so that a repository made of it has this
+// version, and as the newest entry of the changelog, which is in each archive.
+func checkNamed(checkout, version string) error {
+	var errs []error
+	for _, one := range []struct {
+		file   string
+		names  *regexp.Regexp
+		remedy string
+	}{
+		{"templates/cluster/go.mod", required, "write %s into cmd/newcluster/cluster/go.mod.txt, and run: make golden"},
+		{"CHANGELOG.md", entries, "write the heading ## %s above what the release changes"},
+	} {
+		text, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(one.file)))
+		if err != nil {
+			return err
+		}
+		named := "nothing"
+		if found := one.names.FindSubmatch(text); found != nil {
+			named = string(found[1])
+		}
+		if named != version {
+			errs = append(errs, fmt.Errorf("%s: names %s, and the release is %s; "+one.remedy, one.file, named, version, version))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // commitTime returns the time of the commit, which all files of the release get. Changes that are not committed would be in no tag.

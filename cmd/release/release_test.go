@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -122,4 +123,45 @@ func TestRelease_RefusesWhatIsNoVersion(t *testing.T) {
 	for _, version := range []string{"", "0.1.0", "v0.1", "main"} {
 		require.ErrorContains(t, run([]string{version, t.TempDir()}), "is not a version; write v0.1.0")
 	}
+}
+
+// checkout writes the two files that name a version, and returns their folder.
+func checkout(t *testing.T, template, changelog string) string {
+	t.Helper()
+	folder := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "templates", "cluster"), 0o750))
+	for name, text := range map[string]string{
+		"templates/cluster/go.mod": "module ${PROJECT}\n\nrequire github.com/slipway-platform/slipway " + template + "\n",
+		"CHANGELOG.md":             changelog,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, filepath.FromSlash(name)), []byte(text), 0o600))
+	}
+	return folder
+}
+
+func TestRelease_RefusesAVersionThatTheTemplateOrTheChangelogDoesNotName(t *testing.T) {
+	const changelog = "# Changelog\n\n## v0.2.0\n\n- x\n\n## v0.1.0\n"
+	require.NoError(t, checkNamed(checkout(t, "v0.2.0", changelog), "v0.2.0"))
+	require.EqualError(t, checkNamed(checkout(t, "v0.1.0", changelog), "v0.2.0"), "templates/cluster/go.mod: names v0.1.0, and the release "+
+		"is v0.2.0; write v0.2.0 into cmd/newcluster/cluster/go.mod.txt, and run: make golden")
+	require.EqualError(t, checkNamed(checkout(t, "v0.2.0", "# Changelog\n\n## Unreleased\n"), "v0.2.0"), "CHANGELOG.md: names Unreleased, "+
+		"and the release is v0.2.0; write the heading ## v0.2.0 above what the release changes")
+	require.ErrorContains(t, checkNamed(checkout(t, "v0.1.0", changelog), "v0.1.0"), "names v0.2.0", "another is newer")
+	require.Error(t, checkNamed(t.TempDir(), "v0.1.0"))
+}
+
+// A version that is newer than the changelog's does not exist yet, and an older one lacks what the documents of this commit say.
+func TestTemplate_RequiresTheNewestReleaseOfTheChangelog(t *testing.T) {
+	root := filepath.Join("..", "..")
+	changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	require.NoError(t, err)
+	newest := "v0.1.0" // the first, as long as there is none
+	if found := regexp.MustCompile(`(?m)^## (v\S+)$`).FindSubmatch(changelog); found != nil {
+		newest = string(found[1])
+	}
+	template, err := os.ReadFile(filepath.Join(root, "templates", "cluster", "go.mod"))
+	require.NoError(t, err)
+	named := required.FindSubmatch(template)
+	require.NotNil(t, named)
+	assert.Equal(t, newest, string(named[1]))
 }
