@@ -76,7 +76,9 @@ func run(stacks []string, day time.Time, version string, show func(*stackFile, i
 	if err != nil {
 		worst = unreadable
 	}
-	if newer := ofNewer(paths, version); newer != nil {
+	folders := foldersOf(paths)
+	warnOfVersion(folders, version, problems)
+	if newer := ofNewer(folders, version); newer != nil {
 		_, _ = fmt.Fprintln(problems, newer)
 		worst = max(worst, invalid)
 	}
@@ -100,20 +102,6 @@ func run(stacks []string, day time.Time, version string, show func(*stackFile, i
 		}
 	}
 	return worst
-}
-
-// ofNewer returns an error if manifests beside the stack files need a newer program than this version.
-func ofNewer(paths []string, version string) error {
-	var folders []string
-	for _, path := range paths {
-		folders = append(folders, filepath.Dir(path))
-	}
-	slices.Sort(folders)
-	var errs []error
-	for _, folder := range slices.Compact(folders) {
-		errs = append(errs, tree.CheckVersion(config.Checkout(folder), version))
-	}
-	return errors.Join(errs...)
 }
 
 // locate returns the paths of the named stacks' files, or without names those of all stack files, each once. The error names the

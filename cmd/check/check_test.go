@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cmd/command"
-	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
@@ -63,19 +62,6 @@ func TestConfigCheck_CompletesTheNamesOfStacks(t *testing.T) {
 	}
 	_, out, _ := handedOver(t, folder, "__complete", "home", "")
 	assert.Equal(t, ":4\n", out, "components are no stacks, nor files")
-}
-
-func TestConfigCheck_NamesTheVersionThatTheManifestsNeed(t *testing.T) {
-	file := fixtures.Write(t, fixtures.Minimal, "home")
-	written := filepath.Join(filepath.Dir(file), filepath.FromSlash(tree.WrittenFile))
-	require.NoError(t, os.MkdirAll(filepath.Dir(written), 0o750))
-	for version, want := range map[string]int{"v0.1.7": command.Done, "v0.2.0": command.Failed} {
-		require.NoError(t, os.WriteFile(written, []byte("version: "+version), 0o600))
-		code, _, problems := checked(t, filepath.Dir(file))
-		assert.Equal(t, want, code, problems)
-		const said = "those of slipway v0.2.0, and this is v0.1.0; install v0.2.0"
-		assert.Equal(t, want == command.Failed, strings.Contains(problems, said), problems)
-	}
 }
 
 func TestConfigCheck_WrongUseIsExitCodeTwo(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// module is the path of this module.
-const module = "github.com/slipway-platform/slipway"
+// Module is the path of this module.
+const Module = "github.com/slipway-platform/slipway"
 
 // released is the version of a released binary, which `make release` sets.
 var released string
@@ -26,7 +26,7 @@ func versionOf(released string, info *debug.BuildInfo) string {
 	}
 	modules := append([]*debug.Module{&info.Main}, info.Deps...)
 	for _, one := range modules {
-		if one.Path == module && one.Replace == nil {
+		if one.Path == Module && one.Replace == nil {
 			return cmp.Or(one.Version, fromSource)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 func TestVersion_IsThatOfTheReleaseOrOfTheModule(t *testing.T) {
-	ours := debug.Module{Path: module, Version: "v0.2.0"}
-	replaced := debug.Module{Path: module, Version: "v0.2.0", Replace: &debug.Module{Path: "../slipway"}}
+	ours := debug.Module{Path: Module, Version: "v0.2.0"}
+	replaced := debug.Module{Path: Module, Version: "v0.2.0", Replace: &debug.Module{Path: "../slipway"}}
 	of := func(one debug.Module) *debug.BuildInfo {
 		return &debug.BuildInfo{Main: debug.Module{Path: "example.com/home"}, Deps: []*debug.Module{&one}}
 	}
@@ -17,6 +17,6 @@ func TestVersion_IsThatOfTheReleaseOrOfTheModule(t *testing.T) {
 	assert.Equal(t, "v0.2.0", versionOf("", &debug.BuildInfo{Main: ours}))
 	assert.Equal(t, "v0.2.0", versionOf("", of(ours)))
 	assert.Equal(t, "(devel)", versionOf("", of(replaced)), "the folder may have any version")
-	assert.Equal(t, "(devel)", versionOf("", &debug.BuildInfo{Main: debug.Module{Path: module}}))
+	assert.Equal(t, "(devel)", versionOf("", &debug.BuildInfo{Main: debug.Module{Path: Module}}))
 	assert.Equal(t, "(devel)", versionOf("", nil))
 }

@@ -124,8 +124,6 @@ func report(c *cobra.Command, name, version string, flags given, secrets []strin
 		whatPulumiAsks, filepath.Join(name, "README.md"))
 }
 
-const module = "github.com/slipway-platform/slipway"
-
 // published matches versions that Go can fetch, and not one of a changed checkout, v0.1.0+dirty.
 var published = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
@@ -133,7 +131,7 @@ var published = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 // if one is given.
 func moduleFile(text, version, source string) (string, error) {
 	if published.MatchString(version) {
-		text = regexp.MustCompile(regexp.QuoteMeta(module)+` v\S+`).ReplaceAllString(text, module+" "+version)
+		text = regexp.MustCompile(regexp.QuoteMeta(command.Module)+` v\S+`).ReplaceAllString(text, command.Module+" "+version)
 	}
 	if source == "" {
 		return text, nil
@@ -143,10 +141,10 @@ func moduleFile(text, version, source string) (string, error) {
 		return "", err
 	}
 	own, err := os.ReadFile(filepath.Join(folder, "go.mod"))
-	if err != nil || !strings.HasPrefix(string(own), "module "+module+"\n") {
+	if err != nil || !strings.HasPrefix(string(own), "module "+command.Module+"\n") {
 		return "", fmt.Errorf("--source: %s is no checkout of Slipway; write the folder that has its go.mod", source)
 	}
-	return text + "\nreplace " + module + " => " + folder + "\n", nil
+	return text + "\nreplace " + command.Module + " => " + folder + "\n", nil
 }
 
 var networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)
