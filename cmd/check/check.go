@@ -318,19 +318,19 @@ func report(path string, source config.Source, all cluster.Problems, to io.Write
 	_, _ = fmt.Fprintf(to, "%s: %d %s\n", path, len(all), noun)
 }
 
-// summarize prints the machines of a valid file with their hosts, which the file need not declare, and the secrets that are not set
-// yet.
+// summarize prints the machines of a valid file with their hosts, VM ids and MAC addresses, which the file need not declare, and the
+// secrets that are not set yet.
 func summarize(file *stackFile, to io.Writer) error {
 	stack := file.stack
 	_, _ = fmt.Fprintf(to, "%s: valid\n", file.path)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "  NODE\tROLE\tHOST\tVM\tADDRESS")
+	_, _ = fmt.Fprintln(table, "  NODE\tROLE\tHOST\tVM\tMAC\tADDRESS")
 	for _, node := range stack.Machines() {
 		addresses := node.Address.String()
 		if node.Address6.IsValid() {
 			addresses += "," + node.Address6.String()
 		}
-		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\n", node.Name, node.Role, node.Host, node.VMID, addresses)
+		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\t%s\n", node.Name, node.Role, node.Host, node.VMID, node.MAC, addresses)
 	}
 	_ = table.Flush()
 	missing := stack.MissingSecrets()

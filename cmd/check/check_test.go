@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -82,9 +83,23 @@ func TestConfigCheck_AcceptsTheStackFilesOfTheRepository(t *testing.T) {
 	assert.Equal(t, valid, code)
 	assert.Empty(t, problems)
 	assert.True(t, strings.HasPrefix(out, "Pulumi.infra.yaml: valid\n"), out)
-	assert.Regexp(t, `  infra-cp-1 +controlplane  pve1  1111  10\.25\.11\.11\n`, out)
+	assert.Regexp(t, `  infra-cp-1 +controlplane  pve1  1111  BC:24:11:00:01:11  10\.25\.11\.11\n`, out)
 	assert.Contains(t, out, "Pulumi.apps.yaml: valid\n")
 	assert.Contains(t, out, "gitPassword is not in this file; set it with: pulumi config set --stack apps --secret slipway:gitPassword\n")
+}
+
+func TestConfigCheck_ShowsTheMACAddressThatFollowsFromTheNames(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	without := regexp.MustCompile(` +mac: .*\n`).ReplaceAll(text, nil)
+	require.NotEqual(t, text, without)
+	require.NoError(t, os.WriteFile(file, without, 0o600))
+	_, out, _ := checked(t, filepath.Dir(file))
+	for _, machine := range clusters.Read(t, file).Machines() {
+		assert.Contains(t, out, "  "+string(machine.MAC)+"  "+machine.Address.String()+"\n")
+	}
+	assert.Regexp(t, `\n  NODE +ROLE +HOST +VM +MAC +ADDRESS\n`, out)
 }
 
 func TestConfigCheck_NamesTheTokenOfProxmoxUnlessTheEnvironmentHasIt(t *testing.T) {
