@@ -146,6 +146,8 @@ func TestGitHub_RunsEachTargetThatNeedsALab(t *testing.T) {
 // gitlabJob is what the tests read of a job of GitLab.
 type gitlabJob struct {
 	Script   []string
+	Extends  any // a name, or a list of names
+	Rules    []gitlabRule
 	Parallel struct {
 		Matrix []struct {
 			Targets []string `yaml:"TARGET"`
@@ -153,12 +155,59 @@ type gitlabJob struct {
 	}
 }
 
+type gitlabRule struct{ If, When string }
+
 func (j *gitlabJob) UnmarshalYAML(node *yaml.Node) error {
 	type plain gitlabJob
 	if node.Kind != yaml.MappingNode {
 		return nil
 	}
 	return node.Decode((*plain)(j))
+}
+
+// rulesOf returns the rules of a job: its own, or else those of the last job that it extends and that has any.
+func rulesOf(jobs map[string]gitlabJob, name string) []gitlabRule {
+	job := jobs[name]
+	if job.Rules != nil {
+		return job.Rules
+	}
+	extended, _ := job.Extends.([]any)
+	if one, is := job.Extends.(string); is {
+		extended = []any{one}
+	}
+	for _, other := range slices.Backward(extended) {
+		if rules := rulesOf(jobs, other.(string)); rules != nil {
+			return rules
+		}
+	}
+	return nil
+}
+
+// A merge request of a fork has its pipeline in the fork.
+func TestGitLab_RunsInNoCopyOfThisRepositoryUnasked(t *testing.T) {
+	ours := regexp.MustCompile(`(?:^|&& )\$CI_(?:MERGE_REQUEST_)?PROJECT_PATH == "slipway-platform/slipway"$`)
+	asked := map[string]string{
+		"preview": `$PREVIEW == "yes"`, "lab": "$LAB_RUNNER", "proofs": "$LAB_RUNNER && $PROOFS", "drift": "$DRIFT_STACKS",
+	}
+	jobs, looked := map[string]gitlabJob{}, 0
+	parse(t, ".gitlab-ci.yml", &jobs)
+	for name := range jobs {
+		if strings.HasPrefix(name, ".") || name == "workflow" {
+			continue
+		}
+		rules := rulesOf(jobs, name)
+		require.NotEmpty(t, rules, name)
+		for _, rule := range rules {
+			if rule.When == "never" {
+				continue
+			}
+			assert.NotContains(t, rule.If, "||", name)
+			byOwner := asked[name] != "" && strings.Contains(rule.If, asked[name])
+			assert.True(t, byOwner || ours.MatchString(rule.If), "%s: %s", name, rule.If)
+			looked++
+		}
+	}
+	assert.Greater(t, looked, 5)
 }
 
 func TestGitLab_RunsEachTargetThatNeedsALab(t *testing.T) {
