@@ -249,6 +249,10 @@ handover-file: ## Write the file with which Flux takes over a component, or seve
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand
 	go build -o bin/slipway-probe ./cmd/slipway-probe
 
+.PHONY: platforms
+platforms: ## Compile the program for each platform of a release, and keep nothing
+	go run ./cmd/release compile
+
 # The command sets Go's flags itself, so that none of this file or of the caller gets into a release.
 VERSION ?=
 .PHONY: release

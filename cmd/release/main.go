@@ -2,6 +2,10 @@
 // runs on one commit, with one version of Go, write the same bytes.
 //
 //	go run ./cmd/release VERSION FOLDER
+//
+// Or it compiles the binary for each platform, and writes nothing: a fault of one platform shows before the tag.
+//
+//	go run ./cmd/release compile
 package main
 
 import (
@@ -31,8 +35,11 @@ func main() {
 }
 
 func run(args []string) error {
+	if len(args) == 1 && args[0] == "compile" {
+		return compile(func(on platform) error { return build("v0.0.0", os.DevNull, on) })
+	}
 	if len(args) != 2 {
-		return errors.New("usage: release VERSION FOLDER")
+		return errors.New("usage: release VERSION FOLDER, or: release compile")
 	}
 	version, folder := args[0], args[1]
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
@@ -118,6 +125,26 @@ func output(name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// compile builds for each platform, and names those for which that fails.
+func compile(build func(on platform) error) error {
+	var errs []error
+	for _, on := range platforms {
+		if err := build(on); err != nil {
+			errs = append(errs, fmt.Errorf("%s/%s: %w", on.os, on.arch, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// build builds the binary for a platform.
+func build(version, binary string, on platform) error {
+	command := exec.Command("go", buildArgs(version, binary)...) //nolint:gosec,noctx // the commands are those of this file
+	command.Env = append(os.Environ(), buildEnv(on)...)
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	fmt.Fprintf(os.Stderr, "builds %s for %s/%s\n", version, on.os, on.arch)
+	return command.Run()
+}
+
 // makeArchive builds the binary for a platform, and writes its archive and its SBOM.
 func makeArchive(folder, version string, on platform, committed time.Time) error {
 	scratch, err := os.MkdirTemp("", "release")
@@ -126,11 +153,7 @@ func makeArchive(folder, version string, on platform, committed time.Time) error
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // a temporary folder
 	binary := filepath.Join(scratch, "slipway")
-	build := exec.Command("go", buildArgs(version, binary)...) //nolint:gosec,noctx // likewise
-	build.Env = append(os.Environ(), buildEnv(on)...)
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	fmt.Fprintf(os.Stderr, "builds %s for %s/%s\n", version, on.os, on.arch)
-	if err := build.Run(); err != nil {
+	if err := build(version, binary, on); err != nil {
 		return err
 	}
 	modules, err := sbomOf(binary, version, committed)

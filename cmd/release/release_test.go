@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -164,4 +165,16 @@ func TestTemplate_RequiresTheNewestReleaseOfTheChangelog(t *testing.T) {
 	named := required.FindSubmatch(template)
 	require.NotNil(t, named)
 	assert.Equal(t, newest, string(named[1]))
+}
+
+func TestCompile_NamesEachPlatformThatFails(t *testing.T) {
+	var tried []platform
+	require.EqualError(t, compile(func(on platform) error {
+		tried = append(tried, on)
+		if on.os == "darwin" {
+			return errors.New("exit status 1")
+		}
+		return nil
+	}), "darwin/amd64: exit status 1\ndarwin/arm64: exit status 1")
+	assert.Equal(t, platforms, tried)
 }

@@ -188,6 +188,7 @@ func TestGitLab_RunsInNoCopyOfThisRepositoryUnasked(t *testing.T) {
 	ours := regexp.MustCompile(`(?:^|&& )\$CI_(?:MERGE_REQUEST_)?PROJECT_PATH == "slipway-platform/slipway"$`)
 	asked := map[string]string{
 		"preview": `$PREVIEW == "yes"`, "lab": "$LAB_RUNNER", "proofs": "$LAB_RUNNER && $PROOFS", "drift": "$DRIFT_STACKS",
+		"platforms": "$PROOFS",
 	}
 	jobs, looked := map[string]gitlabJob{}, 0
 	parse(t, ".gitlab-ci.yml", &jobs)
@@ -217,6 +218,16 @@ func TestGitLab_RunsEachTargetThatNeedsALab(t *testing.T) {
 	assert.Equal(t, []string{`make "$TARGET"`}, jobs["proofs"].Script)
 	require.Len(t, jobs["proofs"].Parallel.Matrix, 1)
 	assert.ElementsMatch(t, inPipelines(t), append([]string{"e2e"}, jobs["proofs"].Parallel.Matrix[0].Targets...))
+}
+
+func TestPipelines_CompileForEachPlatformOfAReleaseBeforeTheTag(t *testing.T) {
+	assert.Contains(t, targets(t)["platforms"], "go run ./cmd/release compile\n")
+	var proofs workflow
+	parse(t, ".github/workflows/proofs.yaml", &proofs)
+	assert.True(t, slices.ContainsFunc(proofs.Jobs["platforms"].Steps, func(one step) bool { return one.Run == "make platforms" }))
+	jobs := map[string]gitlabJob{}
+	parse(t, ".gitlab-ci.yml", &jobs)
+	assert.Equal(t, []string{"make platforms"}, jobs["platforms"].Script)
 }
 
 var (
