@@ -132,15 +132,13 @@ func efiDisk(node cluster.Machine) vm.VirtualMachineEfiDiskArgs {
 
 // cdrom returns the drive with the image. Both properties are set: the provider has a default for the whole block, which shows as a change
 // on every run. The property enabled is deprecated: the provider warns of it, and forgets its value. Only the VM of a node that is left
-// out may have no image: what is declared of it counts for nothing.
-func cdrom(image *download.File) vm.VirtualMachineCdromPtrInput {
-	if image == nil {
-		return nil
+// out may have no image: what is declared of it counts for nothing, but the paths that are ignored must exist.
+func cdrom(image *download.File) vm.VirtualMachineCdromArgs {
+	drive := vm.VirtualMachineCdromArgs{Interface: pulumi.String(cdDrive)}
+	if image != nil {
+		drive.FileId = image.ID().ToStringOutput()
 	}
-	return vm.VirtualMachineCdromArgs{
-		FileId:    image.ID().ToStringOutput(),
-		Interface: pulumi.String(cdDrive),
-	}
+	return drive
 }
 
 // initialization returns the cloud-init drive, from which a machine without a configuration takes its address.

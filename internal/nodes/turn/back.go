@@ -122,7 +122,7 @@ func Restarted(service string, before Machine) Check {
 		if same && time.Since(since) < RestartTimeout {
 			return service + " has not restarted yet", nil
 		}
-		return machine.StaticPodsProblem(), nil
+		return machine.staticPodsProblem(), nil
 	}
 }
 
@@ -178,11 +178,11 @@ func (m Machine) Problem() string {
 	if m.Stage != stageRunning {
 		return m.StageProblem()
 	}
-	return cmp.Or(servicesProblem(m), m.StaticPodsProblem())
+	return cmp.Or(servicesProblem(m), m.staticPodsProblem())
 }
 
-// StaticPodsProblem returns which static pods are not ready, in Talos's words; "" if all are.
-func (m Machine) StaticPodsProblem() string {
+// staticPodsProblem returns which static pods are not ready, in Talos's words; "" if all are.
+func (m Machine) staticPodsProblem() string {
 	if reason := m.Unmet["staticPods"]; reason != "" {
 		return "its static pods are not ready: " + reason
 	}

@@ -55,7 +55,7 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 			absent = append(absent, other.Name) // it was declared, and has not joined yet
 			continue
 		}
-		problem := cmp.Or(etcdProblem(machines[i+1], errs[i+1]), machines[i+1].StaticPodsProblem())
+		problem := cmp.Or(etcdProblem(machines[i+1], errs[i+1]), machines[i+1].staticPodsProblem())
 		if problem == "" && at.Ours && at.Unschedulable {
 			problem = e.left(ctx, other)
 		}

@@ -204,20 +204,16 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 	return ""
 }
 
-// awaits returns what a component of a node waits for before its node's turn. etcd goes on meanwhile. A control plane that waits for its
+// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile. A control plane that waits for its
 // configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then. Nor is it
 // while a node is left out.
-func (j *job) awaits(node turn.Node) turn.Awaited {
-	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
-		return turn.OthersWell
-	}
-	return turn.Spared
-}
-
-// upgradeKubelet changes the image of a node's kubelet in the node's turn.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
+	awaits := turn.Spared
+	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
+		awaits = turn.OthersWell
+	}
 	return j.engine.Take(ctx, turn.Change{
-		Node: node, Of: "the kubelet", Quiet: true, Awaits: j.awaits(node),
+		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits,
 		Act: func(ctx context.Context) error {
 			j.Say("kubelet on %s: is changed to %s", node.Name, image)
 			return j.SetImage(ctx, node, versions.Kubelet, image)

@@ -34,7 +34,8 @@ const (
 	reachTimeout  = 3 * time.Minute
 	silentTimeout = 15 * time.Minute
 
-	podTimeout = 10 * time.Minute // until a static pod runs its new image, which was pulled before
+	podTimeout  = 10 * time.Minute // until a static pod runs its new image, which was pulled before
+	wellTimeout = 30 * time.Second // until a control plane is well again after the restart of an API server
 )
 
 // machines is what a run needs of a cluster beside turns.
@@ -140,9 +141,6 @@ func (j *job) do(ctx context.Context) error {
 		return j.engine.TryRelease(ctx)
 	}
 	if err := j.unspared(seen, plan, late); err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
-	if err := j.awaitStaticPods(ctx, plan, seen); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if err := j.prepare(ctx, plan, late); err != nil {
