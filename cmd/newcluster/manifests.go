@@ -38,7 +38,7 @@ resources:
 )
 
 // addGateway adds the manifests of a gateway, the example podinfo behind it, and the domain of its name. Keys are files of the repository:
-// the default, 1Password, is an account that a newcomer has not.
+// the default, 1Password, is an account that a newcomer does not have.
 func addGateway(files map[string]string, stack, domain, version string) error {
 	settings, err := tree.Settings(kubernetes.Files, "clusters")
 	if err != nil {

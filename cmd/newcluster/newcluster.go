@@ -90,7 +90,7 @@ func Command(version string) *cobra.Command {
 
 // whatPulumiAsks says what Pulumi does besides, so that no command of its own is needed.
 const whatPulumiAsks = "The first pulumi config set asks for a login, if there is none, and offers to create the stack.\n" +
-	"For a state in a folder, run pulumi login file://FOLDER before.\n"
+	"For a state in a folder, run pulumi login file://FOLDER before, and set PULUMI_CONFIG_PASSPHRASE.\n"
 
 // report says what was written, what of it is still an example, and which commands are left until the cluster runs.
 func report(c *cobra.Command, name, version string, flags given, secrets []string, committed commit) {
@@ -216,7 +216,7 @@ var fromSource = strings.NewReplacer(
 	"`go mod tidy` and `go run . check`", "`slipway check`", "go run . check", "slipway check",
 	"1. `git init --initial-branch main`", "1. `git init --initial-branch main`, unless `slipway new` has done it",
 	". The stack must have the name of its file. `pulumi new` proposes `dev`: if you took that, run\n   `pulumi stack rm dev`, and do "+
-		"the steps from here on. `pulumi stack rename` would overwrite the stack file.\n", "\n",
+		"the steps from here on. `pulumi stack rename` would overwrite the stack file.\n", ", or let the next command make it\n",
 	" A star marks what `pulumi new` has done already; after `slipway new`, do all of it.", "", ". \\* ", ". ",
 )
 

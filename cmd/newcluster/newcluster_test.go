@@ -132,7 +132,7 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 	assert.NotContains(t, project["Pulumi.yaml"]+project["README.md"]+project["Pulumi.bonn.yaml"], "go run")
 	assert.NotContains(t, project["README.md"], "\\*", "nothing was done already")
 	assert.NotContains(t, project["README.md"], "pulumi new")
-	assert.Contains(t, project["README.md"], "`pulumi stack init bonn`\n")
+	assert.Contains(t, project["README.md"], "`pulumi stack init bonn`, or let the next command make it\n")
 	assert.Contains(t, project["README.md"], needsNone)
 	assert.Equal(t, want[".github/workflows/check.yaml"], project[".github/workflows/check.yaml"])
 	assert.LessOrEqual(t, strings.Count(want["Pulumi.home.yaml"], "\n"), 15)

@@ -18,8 +18,9 @@ var firstCommands = [][]string{
 // commit is what became of the files of a new folder in Git.
 type commit struct {
 	inside  string     // root of a repository that has the folder in it, so that nothing is done; "" means none
-	left    [][]string // those of firstCommands that are not done
-	problem string     // of the first of them
+	left    [][]string // those of firstCommands that are to be run, again or for the first time; files may still be edited
+	failed  string     // the one that failed; "" means none
+	problem string     // why, in Git's words
 }
 
 // commitAll makes a Git repository of a new folder, and commits its files, unless the folder is in a repository already.
@@ -36,7 +37,8 @@ func commitAll(ctx context.Context, folder string) (commit, error) {
 			if said == "" {
 				said = err.Error()
 			}
-			return commit{left: firstCommands[i:], problem: said}, nil //nolint:nilerr // the files are written: the user is told
+			left := firstCommands[min(i, 1):]
+			return commit{left: left, failed: args[0], problem: said}, nil //nolint:nilerr // the files are written: the user is told
 		}
 	}
 	return commit{}, nil
@@ -72,9 +74,9 @@ func (c commit) told(name string) string {
 	switch {
 	case c.inside != "":
 		return fmt.Sprintf("\nNothing is committed: %s is in the Git repository %s. Commit it there and push; gitops.path is from the root "+
-			"of that repository\n", name, c.inside)
-	case len(c.left) > 0:
-		return fmt.Sprintf("\nNothing is committed, because of git %s:\n  %s\n", c.left[0][0], strings.ReplaceAll(c.problem, "\n", "\n  "))
+			"of that repository. Or run git init in it\n", name, c.inside)
+	case c.failed != "":
+		return fmt.Sprintf("\nNothing is committed, because of git %s:\n  %s\n", c.failed, strings.ReplaceAll(c.problem, "\n", "\n  "))
 	}
 	return ", and committed to a new Git repository\n"
 }
@@ -88,7 +90,7 @@ func (c commit) next(edited bool, url string) (lines []string) {
 	case len(left) == 0 && edited:
 		left = [][]string{{"add", "."}, {"commit", "--message", "Complete the cluster"}}
 	}
-	for _, args := range append(slices.Clone(left), []string{"push", url, "main"}) {
+	for _, args := range append(slices.Clone(left), []string{"push", "--set-upstream", url, "main"}) {
 		line := "git"
 		for _, arg := range args {
 			if strings.Contains(arg, " ") {

@@ -55,7 +55,7 @@ func TestNew_CommitsItsFilesAndSaysWhatIsLeftToDo(t *testing.T) {
 	assert.Equal(t, `home: written, and committed to a new Git repository
 Next, one command after the other, because Pulumi asks:
   cd home
-  git push https://git.example.com/home.git main
+  git push --set-upstream https://git.example.com/home.git main
   pulumi config set --stack home --secret slipway:proxmoxApiToken
   pulumi config set --stack home --secret slipway:gitPassword
   pulumi up --stack home
@@ -84,7 +84,7 @@ Next, one command after the other, because Pulumi asks:
   slipway check
   git add .
   git commit --message "Complete the cluster"
-  git push https://git.example.com/home.git main
+  git push --set-upstream https://git.example.com/home.git main
   pulumi config set --stack home --secret slipway:proxmoxApiToken
   pulumi config set --stack home --secret slipway:gitPassword
   pulumi up --stack home
@@ -110,7 +110,7 @@ func TestNew_CommitsNothingInAnotherRepository(t *testing.T) {
 	require.NoError(t, err)
 	said := saidByNew(t, complete...)
 	assert.Contains(t, said, "home: written\nNothing is committed: home is in the Git repository "+top+". Commit it there and push; "+
-		"gitops.path is from the root of that repository\nNext")
+		"gitops.path is from the root of that repository. Or run git init in it\nNext")
 	assert.Contains(t, said, "  cd home\n  pulumi config set ")
 	assert.NoDirExists(t, "home/.git")
 	assert.Equal(t, "?? clusters/\n", git(t, ".", "status", "--porcelain"))
@@ -135,7 +135,7 @@ func TestNew_ThatCannotCommitSaysWhyAndWhatIsLeft(t *testing.T) {
 	}
 	said := saidByNew(t, complete...)
 	assert.Contains(t, said, "home: written\nNothing is committed, because of git commit:\n  ")
-	assert.Contains(t, said, "  cd home\n  git commit --message \"Declare the cluster\"\n  git push ")
+	assert.Contains(t, said, "  cd home\n  git add .\n  git commit --message \"Declare the cluster\"\n  git push ")
 	assert.Contains(t, git(t, "home", "status", "--porcelain"), "A  Pulumi.home.yaml\n")
 
 	t.Setenv("PATH", t.TempDir())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -140,10 +141,10 @@ func wrongStack(source Source) *cluster.Problem {
 		}
 	}
 	var others []string
-	files, _ := fs.Glob(source.Tree, "Pulumi.*.yaml") // the pattern is valid
+	files, _ := fs.Glob(source.Tree, "Pulumi.*.y*ml") // the pattern is valid
 	for _, file := range files {
 		text, err := fs.ReadFile(source.Tree, file)
-		if stack := strings.TrimSuffix(strings.TrimPrefix(file, "Pulumi."), ".yaml"); err == nil && stack != source.Stack &&
+		if stack := strings.TrimSuffix(strings.TrimPrefix(file, "Pulumi."), path.Ext(file)); err == nil && stack != source.Stack &&
 			strings.Contains(string(text), Namespace+":cluster:") {
 			others = append(others, "--stack "+stack)
 		}
