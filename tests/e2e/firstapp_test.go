@@ -46,7 +46,8 @@ func (l *lab) addFirstApp(stack string, app docs.App) {
 	})
 	if app.Volume {
 		require.Equal(t, "Bound ceph-block", of("persistentvolumeclaim/notes", "{.status.phase} {.spec.storageClassName}"))
-		require.Equal(t, "notes", of("pods", "{.items[0].spec.volumes[?(@.persistentVolumeClaim)].persistentVolumeClaim.claimName}"))
+		require.Equal(t, "notes", of("deployment/notes",
+			"{.spec.template.spec.volumes[?(@.persistentVolumeClaim)].persistentVolumeClaim.claimName}"))
 	}
 	if app.Chart {
 		require.Equal(t, "True", of("helmrelease/notes", `{.status.conditions[?(@.type=="Ready")].status}`))

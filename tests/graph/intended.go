@@ -12,7 +12,7 @@ var Intended = []string{
 	"kubernetes:core/v1:Secret cilium-mesh-local: metadata.annotations.helm.sh/resource-policy: was <nil>, is keep",
 	"kubernetes:helm.sh/v3:Release cilium-release: values.clustermesh.apiserver.tls.",
 	"pulumi.com/patchForce", // written by whoever comes after a killed run
-	"command:local:Command talos-retire: environment.SLIPWAY_RECORD: was {", // a run of the probe; the record has VM ids and IPv6 addresses now
+	"command:local:Command talos-retire: environment.SLIPWAY_RECORD: was {", // a run of the probe; it records VM ids and IPv6 addresses now
 }
 
 // OfPlugins are inputs that another release of a plugin changes, in place. The first run with Proxmox VE's plugin 7 updates each VM, which

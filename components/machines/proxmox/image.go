@@ -61,8 +61,8 @@ func (h Hypervisor) Images(
 	return i, nil
 }
 
-// imagesOf returns the images that are downloaded: on a shared storage one of each kind, by the host of the first machine. Machines that are
-// left out need none, and their host may be down.
+// imagesOf returns the images that are downloaded: on a shared storage one of each kind, by the host of the first machine. Machines that
+// are left out need none, and their host may be down.
 func imagesOf(c *cluster.Cluster) []image {
 	var all []image
 	for _, node := range c.Serving(c.Machines()) {

@@ -41,7 +41,8 @@ func (j *job) upgradeStaticPod(
 	return nil
 }
 
-// awaitWell returns what is wrong with a node; "" if nothing. What the restart of an API server has stopped has some time to come back.
+// awaitWell returns what is wrong with a node; "" if nothing. What the restart of an API server has stopped has some time to come back. The
+// error of the wait says no more than the problem.
 func (j *job) awaitWell(ctx context.Context, node turn.Node) (problem string) {
 	_ = j.engine.Until(ctx, wellTimeout, 0, node.Name+"'s health", func(ctx context.Context) (string, error) {
 		problem = ""
