@@ -3,7 +3,8 @@
 // package csi is a client.
 //
 // A client finds a cluster by the address of a monitor, from whichever Kubernetes cluster. Not modelled: the protocol on the wire, routes
-// between client and monitor, placement groups and their recovery, capacity (every pool is large enough), the size of an image's file
+// between client and monitor, placement groups (all of a pool are in one state; recovery takes the same time whatever was written; ten
+// minutes after an OSD has ended, the others have its copies at once), capacity (every pool is large enough), the size of an image's file
 // system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and object stores; of the types of keys,
 // restarts of daemons with new keys, tickets, and the warning that goes by itself after some hours.
 package ceph
@@ -13,6 +14,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -30,6 +32,10 @@ const pollInterval = 100 * time.Millisecond
 type World struct {
 	Dir string // the files of the images; it need not exist
 
+	// How long an OSD that was down needs for the copies that it missed. 0: none, as if nothing was written meanwhile.
+	Recovery time.Duration
+	Log      *slog.Logger // says when images stall; nil: nobody records it
+
 	mu       sync.Mutex
 	clusters map[string]*Cluster // by fsid
 }
@@ -46,17 +52,12 @@ type Cluster struct {
 	users    map[string]User
 	pools    map[string]*Pool
 	lastPool int
+	stalled  time.Time // since when a pool with images does not answer; zero if all do
 
 	version       Version
 	daemonKeys    KeyType
 	keyGeneration int64           // of the daemons' keys
 	muted         map[string]bool // checks that are hidden, by code
-}
-
-// osd is an OSD that was made. It keeps its number while it does not run.
-type osd struct {
-	host, device string
-	up           bool
 }
 
 // User is a Ceph user, such as client.admin.
@@ -128,6 +129,7 @@ func (c *Cluster) SetMembers(names []string) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	c.members = slices.Clone(names)
+	c.judge()
 }
 
 // StartMonitor runs a monitor at an address, IP:PORT. The returned function ends it.
@@ -135,6 +137,7 @@ func (c *Cluster) StartMonitor(name, address string) (stop func()) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	c.monitors[name] = address
+	c.judge()
 	return c.stop(func() {
 		if c.monitors[name] == address {
 			delete(c.monitors, name)
@@ -160,7 +163,7 @@ func (c *Cluster) CreateOSD(host, device string) int {
 		}
 	}
 	id := len(c.osds)
-	c.osds[id] = osd{host: host, device: device}
+	c.osds[id] = osd{host: host, device: device, ended: time.Now()}
 	return id
 }
 
@@ -168,16 +171,12 @@ func (c *Cluster) CreateOSD(host, device string) int {
 func (c *Cluster) StartOSD(id int) (stop func(), err error) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
-	o, made := c.osds[id]
-	if !made {
+	if _, made := c.osds[id]; !made {
 		return nil, fmt.Errorf("osd.%d: was not made", id)
 	}
-	o.up = true
-	c.osds[id] = o
-	return c.stop(func() {
-		o.up = false
-		c.osds[id] = o
-	}), nil
+	c.start(id)
+	c.judge()
+	return c.stop(func() { c.end(id) }), nil
 }
 
 // stop returns a function that changes the cluster once.
@@ -186,6 +185,7 @@ func (c *Cluster) stop(change func()) func() {
 		c.world.mu.Lock()
 		defer c.world.mu.Unlock()
 		change()
+		c.judge()
 	})
 }
 
@@ -221,29 +221,18 @@ func (c *Cluster) Monitors() map[string]string {
 	return addresses
 }
 
-// hosts is the number of hosts with a running OSD.
-func (c *Cluster) hosts() int {
-	up := map[string]bool{}
-	for _, o := range c.osds {
-		if o.up {
-			up[o.host] = true
-		}
-	}
-	return len(up)
-}
-
 // Health returns the cluster's health, and its checks' messages by their code, as `ceph status` does.
 func (c *Cluster) Health() (string, map[string]string) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	checks := map[string]string{}
-	up := 0
+	down := 0
 	for _, o := range c.osds {
-		if o.up {
-			up++
+		if o.down() {
+			down++
 		}
 	}
-	if down := len(c.osds) - up; down > 0 {
+	if down > 0 {
 		checks["OSD_DOWN"] = fmt.Sprintf("%d osds down", down)
 	}
 	if quorum := c.quorum(); len(quorum) < len(c.members) {
@@ -257,10 +246,13 @@ func (c *Cluster) Health() (string, map[string]string) {
 		if len(c.osds) < size {
 			checks["TOO_FEW_OSDS"] = fmt.Sprintf("OSD count %d < osd_pool_default_size %d", len(c.osds), size)
 		}
-		if hosts := c.hosts(); hosts < minimum(size) {
+		switch up, whole := c.hosts(); {
+		case up < minimum(size) || whole == 0:
 			checks["PG_AVAILABILITY"] = "Reduced data availability: 32 pgs inactive"
-		} else if hosts < size {
+		case up < size || down > 0:
 			checks["PG_DEGRADED"] = "Degraded data redundancy: 32 pgs undersized"
+		case whole < up:
+			checks["PG_DEGRADED"] = "Degraded data redundancy: 32 pgs degraded"
 		}
 	}
 	maps.Copy(checks, c.keyChecks())
@@ -273,9 +265,6 @@ func (c *Cluster) Health() (string, map[string]string) {
 	}
 	return "HEALTH_OK", checks
 }
-
-// minimum is the number of copies without which a pool does not answer: Ceph's min_size for its size.
-func minimum(size int) int { return size - size/2 }
 
 // SetUser makes a user with a key of a type, or changes the capabilities of the one that exists, whose key stays. It returns the key.
 func (c *Cluster) SetUser(name string, caps map[string]string, of KeyType) string {
@@ -309,6 +298,7 @@ func (c *Cluster) SetPool(name string, size int) {
 		c.pools[name] = pool
 	}
 	pool.Size = size
+	c.judge()
 }
 
 // RemovePool removes a pool. It returns the number of the pool's images, and removes only an empty pool.

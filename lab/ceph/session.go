@@ -108,7 +108,7 @@ func (s *Session) use(ctx context.Context, name string, f func(*Pool) error) err
 				return true, ErrNoPool
 			case s.namespace != "" && !pool.namespaces[s.namespace]:
 				return true, ErrNoSpace
-			case c.quorum() == nil || c.hosts() < minimum(pool.Size):
+			case !c.answers(pool):
 				return false, nil
 			}
 			return true, f(pool)

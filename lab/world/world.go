@@ -179,7 +179,7 @@ func (w *World) machines(context.Context) error {
 		}
 	}
 	w.onePassword = &services.Connect{Account: account}
-	w.rook = &rook.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph()}}
+	w.rook = &rook.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph(), Recovery: 20 * time.Second, Log: w.Log}}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(w.Log)
 	if w.real != nil {

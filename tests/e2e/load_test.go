@@ -108,6 +108,7 @@ func (o *load) report(t *testing.T, part string, since time.Time) {
 	assert.Less(t, seen.Silence, 30*time.Second, "the API was away") // a new API server takes long on a busy machine
 	assert.Zero(t, seen.BelowBudget, "the PodDisruptionBudget was not kept")
 	assert.Zero(t, seen.WithoutQuorum, "etcd lost its quorum")
+	assert.Zero(t, seen.Stalled, "volumes of Ceph stalled")
 	assert.Zero(t, seen.TwoDown, "two control planes were down at once")
 	assert.Zero(t, seen.Skewed, "a part was newer than an API server")
 }

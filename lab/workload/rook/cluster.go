@@ -99,6 +99,9 @@ func (o *rookOperator) reconcileLocal(ctx context.Context, cr *unstructured.Unst
 	if err := o.setCondition(ctx, cr, "Ready", corev1.ConditionTrue, "ClusterCreated", "Cluster created successfully"); err != nil {
 		return err
 	}
+	if err := o.budgets(ctx, cr, spec, c); err != nil {
+		return err
+	}
 	health, checks := c.Health()
 	if c.Quorum() == nil {
 		health, checks = "HEALTH_ERR", map[string]string{"error": "failed to get status. . timed out: exit status 1"}
@@ -399,6 +402,9 @@ func (o *rookOperator) osd(
 	container := &d.Spec.Template.Spec.Containers[0]
 	container.Args = []string{"--fsid=" + c.FSID, "--id=" + strconv.Itoa(osd.ID)}
 	container.Env = []corev1.EnvVar{{Name: "ROOK_BLOCK_PATH", Value: osd.Path}}
+	for _, labels := range []map[string]string{d.Labels, d.Spec.Template.Labels} { // by which its budgets find it
+		labels[hostLabel], labels[osdLabel] = node, strconv.Itoa(osd.ID)
+	}
 	return o.apply(ctx, d)
 }
 

@@ -23,7 +23,7 @@ import (
 //
 // The operator acts on CephCluster, CephBlockPool, CephBlockPoolRadosNamespace and CephClient with the names, labels, conditions and
 // texts of the real one. It uses an administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator
-// picks nodes by itself), failover of monitors, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets,
+// picks nodes by itself), failover of monitors, keyrings in Secrets, crash collectors, exporters, dashboards,
 // rotation of keys but those of daemons. All daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5
 // knows no types of keys, as the real one. Where the real operator waits a minute, this one waits two seconds, except for the health: a
 // CephCluster may be a minute behind.
@@ -69,6 +69,7 @@ type rookOperator struct {
 	clusters, pools, clients workload.ObjectCache[*unstructured.Unstructured]
 	spaces                   workload.ObjectCache[*unstructured.Unstructured]
 	prepared                 map[string]int64 // generations of CephClusters for which disks were prepared, by node
+	budgeted                 time.Time        // when it has looked at the PodDisruptionBudgets
 }
 
 // startOperator runs the operator.
@@ -166,7 +167,8 @@ type cephClusterSpec struct {
 			CSI    cephxSpec
 		}
 	}
-	HealthCheck struct {
+	DisruptionManagement struct{ ManagePodBudgets bool }
+	HealthCheck          struct {
 		MuteHealthWarning map[string]struct{ Policy string }
 	}
 	PriorityClassNames map[string]string

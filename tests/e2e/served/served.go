@@ -30,6 +30,7 @@ type Report struct {
 
 	BelowBudget   int // samples in which the PodDisruptionBudget was not kept
 	WithoutQuorum int // times at which etcd lost its quorum
+	Stalled       int // times at which volumes of Ceph stalled
 	TwoDown       int // samples in which two control planes that had been Ready were not
 	Skewed        int // samples in which a kubelet, or a part of a control plane, was newer than an API server
 
@@ -45,11 +46,11 @@ type Report struct {
 func (r Report) String() string {
 	return fmt.Sprintf("took %s, in %s of which machines worked; the API answered %d of %d times (%.2f %%), was silent for at most %s, and "+
 		"away for at most %s, and %d times the computer was too busy to say; "+
-		"fewest healthy pods %d; in %d and %d samples: etcd without quorum %d, two control planes down %d, below the PodDisruptionBudget %d, "+
+		"fewest healthy pods %d; in %d and %d samples: etcd without quorum %d, volumes stalled %d, two control planes down %d, below the PodDisruptionBudget %d, "+
 		"wrong version skew %d; at most %d API servers and %d nodes away at once, %d in turn",
 		r.Took.Round(time.Second), r.Machines.Round(time.Second), r.Answered, r.Asked, 100*float64(r.Answered)/float64(max(1, r.Asked)),
 		r.Silence.Round(10*time.Millisecond), r.Gone.Round(10*time.Millisecond), r.Starved, r.Pods, r.Samples, r.Statics,
-		r.WithoutQuorum, r.TwoDown, r.BelowBudget, r.Skewed, r.ServersAway, r.MostAway, len(r.Away))
+		r.WithoutQuorum, r.Stalled, r.TwoDown, r.BelowBudget, r.Skewed, r.ServersAway, r.MostAway, len(r.Away))
 }
 
 // Notes are what was noted, a line for each sample. A line that begins with a time in milliseconds and holds nothing else is a sample that
@@ -251,21 +252,26 @@ func (r *reader) nodes(words []string, ready map[string]bool, server string) {
 	}
 }
 
-// lostQuorum is what the lab writes when etcd has lost its quorum.
-const lostQuorum = `msg="etcd has lost its quorum"`
+// What the lab writes when etcd has lost its quorum, and when a volume of Ceph answers no more.
+const (
+	lostQuorum = `msg="etcd has lost its quorum"`
+	stalled    = `msg="Ceph's volumes stall"`
+)
 
 func (r *reader) log(of io.Reader) {
 	scan := bufio.NewScanner(of)
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
-		if !strings.Contains(scan.Text(), lostQuorum) {
-			continue
-		}
-		text, _, _ := strings.Cut(strings.TrimPrefix(scan.Text(), "time="), " ")
-		at, err := time.Parse(time.RFC3339, text)
-		r.fail(err)
-		if r.within(at) {
-			r.WithoutQuorum++
+		for line, count := range map[string]*int{lostQuorum: &r.WithoutQuorum, stalled: &r.Stalled} {
+			if !strings.Contains(scan.Text(), line) {
+				continue
+			}
+			text, _, _ := strings.Cut(strings.TrimPrefix(scan.Text(), "time="), " ")
+			at, err := time.Parse(time.RFC3339, text)
+			r.fail(err)
+			if r.within(at) {
+				*count++
+			}
 		}
 	}
 	r.fail(scan.Err())

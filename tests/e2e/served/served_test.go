@@ -140,11 +140,14 @@ func TestOf_CountsAPIServersThatAreAwayTogether(t *testing.T) {
 	}
 }
 
-func TestOf_CountsTimesWithoutQuorum(t *testing.T) {
+func TestOf_CountsTimesWithoutQuorumAndStalledVolumes(t *testing.T) {
 	r := given{log: `time=2026-01-02T03:04:05.999Z level=INFO msg="etcd has lost a member"
 time=2026-01-02T03:04:07.123Z level=WARN msg="etcd has lost its quorum" cluster=infra
+time=2026-01-02T03:04:08.123Z level=WARN msg="Ceph's volumes stall" fsid=1
+time=2026-01-02T03:04:09.123Z level=INFO msg="Ceph's volumes answer again" fsid=1 after=1s
+time=2026-01-02T03:04:10.123Z level=WARN msg="Ceph's volumes stall" fsid=1
 `}.report(t)
-	assert.Equal(t, 1, r.WithoutQuorum)
+	assert.Equal(t, []int{1, 2}, []int{r.WithoutQuorum, r.Stalled})
 }
 
 func TestOf_CountsTheTimesOfMachinesOnce(t *testing.T) {
