@@ -14,8 +14,17 @@ type osd struct {
 // downOut is after how long Ceph does without an OSD that is down: mon_osd_down_out_interval.
 const downOut = 10 * time.Minute
 
-// down tells whether Ceph waits for the OSD to come back. Until then, its copies are nowhere else.
-func (o osd) down() bool { return !o.up && time.Since(o.ended) < downOut }
+// awaits tells whether Ceph waits for an OSD to come back. Until then, its copies are nowhere else.
+func (c *Cluster) awaits(o osd) bool {
+	return !o.up && (time.Since(o.ended) < downOut || o.host == c.noout)
+}
+
+// SetNoout names the host without whose OSDs Ceph does not do, however long they are away; "" is none.
+func (c *Cluster) SetNoout(host string) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.noout = host
+}
 
 // Clean tells whether all copies of everything are there.
 func (c *Cluster) Clean() bool {

@@ -52,6 +52,7 @@ type Cluster struct {
 	users    map[string]User
 	pools    map[string]*Pool
 	lastPool int
+	noout    string    // the host whose OSDs stay its members, however long they are away
 	stalled  time.Time // since when a pool with images does not answer; zero if all do
 
 	version       Version
@@ -228,7 +229,7 @@ func (c *Cluster) Health() (string, map[string]string) {
 	checks := map[string]string{}
 	down := 0
 	for _, o := range c.osds {
-		if o.down() {
+		if c.awaits(o) {
 			down++
 		}
 	}

@@ -3,7 +3,9 @@ package rook
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,19 +26,23 @@ const (
 	osdState   = "rook-ceph-pdbstatemap"
 	draining   = "draining-failure-domain"
 	drainingAt = "draining-failure-domain-duration"
+	setNoout   = "set-no-out" // "true" for a drained host, and not for one that is only down
+	nooutSince = "-noout-last-set-at"
 	hostLabel  = "topology-location-host"
 	osdLabel   = "ceph-osd-id"
 )
 
-// How often the operator looks at the OSDs' budgets, and how long it distrusts clean placement groups after a drain.
+// How often the operator looks at the OSDs' budgets, how long it distrusts clean placement groups after a drain, and how long Ceph may
+// not do without a drained host.
 const (
 	budgetInterval = 15 * time.Second
 	drainDistrust  = time.Minute
+	maintenance    = 30 * time.Minute
 )
 
 // budgets keeps the PodDisruptionBudgets of a cluster's daemons, as the real operator (pkg/operator/ceph/disruption and drain.go of the
 // monitors and managers): of the OSDs, any one may go; then all of its host, and none of another one until all placement groups are clean.
-// Not modelled: noout of a drained host, so that after ten minutes this Ceph does without it; other failure domains than hosts.
+// Not modelled: other failure domains than hosts.
 func (o *rookOperator) budgets(ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec, c *ceph.Cluster) error {
 	if !spec.DisruptionManagement.ManagePodBudgets || time.Since(o.budgeted) < budgetInterval {
 		return nil
@@ -72,10 +78,10 @@ func (o *rookOperator) removeBudget(ctx context.Context, namespace, name string)
 
 // osdBudgets lets the OSDs of one host go, and tells in a ConfigMap which host that is.
 func (o *rookOperator) osdBudgets(ctx context.Context, cr *unstructured.Unstructured, c *ceph.Cluster) error {
-	maps := o.Cluster.Client.CoreV1().ConfigMaps(cr.GetNamespace())
-	state, err := maps.Get(ctx, osdState, metav1.GetOptions{})
+	states := o.Cluster.Client.CoreV1().ConfigMaps(cr.GetNamespace())
+	state, err := states.Get(ctx, osdState, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		state, err = maps.Create(ctx, &corev1.ConfigMap{
+		state, err = states.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: owned(cr.GetNamespace(), osdState, ownerOf(cr), nil), Data: map[string]string{draining: ""},
 		}, metav1.CreateOptions{FieldManager: "rook"})
 	}
@@ -87,13 +93,14 @@ func (o *rookOperator) osdBudgets(ctx context.Context, cr *unstructured.Unstruct
 		return err
 	}
 	seen.clean = c.Clean()
-	was := state.Data[draining] + state.Data[drainingAt]
+	was := maps.Clone(state.Data)
 	excluded := seen.next(state.Data, time.Now())
+	c.SetNoout(noout(state.Data, time.Now()))
 	if err := o.guard(ctx, cr, seen.hosts, state.Data[draining], excluded); err != nil {
 		return err
 	}
-	if was != state.Data[draining]+state.Data[drainingAt] {
-		_, err = maps.Update(ctx, state, metav1.UpdateOptions{FieldManager: "rook"})
+	if !maps.Equal(was, state.Data) {
+		_, err = states.Update(ctx, state, metav1.UpdateOptions{FieldManager: "rook"})
 	}
 	return err
 }
@@ -172,18 +179,39 @@ func (s osdsSeen) next(state map[string]string, now time.Time) (excluded []strin
 			return s.ids
 		}
 	case s.clean:
-		state[draining] = ""
+		state[draining], state[setNoout] = "", ""
 		delete(state, drainingAt)
 		return s.ids
 	case len(s.down) > 0:
-		candidates := s.down
+		candidates, keep := s.down, ""
 		if len(s.drained) > 0 {
-			candidates = s.drained
+			candidates, keep = s.drained, "true"
 		}
 		if !slices.Contains(candidates, state[draining]) {
-			state[draining] = candidates[0]
+			state[draining], state[setNoout] = candidates[0], keep
 		}
 		state[drainingAt] = now.Format(time.RFC3339)
 	}
 	return nil
+}
+
+// noout returns the host without which Ceph must not do: the drained one, until it has been so for too long; "" without one.
+func noout(state map[string]string, now time.Time) string {
+	host := state[draining]
+	for key := range state {
+		if strings.HasSuffix(key, nooutSince) && (key != host+nooutSince || state[setNoout] != "true") {
+			delete(state, key)
+		}
+	}
+	if state[setNoout] != "true" {
+		return ""
+	}
+	since, err := time.Parse(time.RFC3339, state[host+nooutSince])
+	if err != nil {
+		since, state[host+nooutSince] = now, now.Format(time.RFC3339)
+	}
+	if now.Sub(since) >= maintenance {
+		return ""
+	}
+	return host
 }
