@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,7 +59,7 @@ func TestMatrix_EachKeyOfTheStackFilesIsInARow(t *testing.T) {
 // rowInLab matches a row of the matrix that a lab test names, with the beginning of what it says.
 var rowInLab = regexp.MustCompile(`cell: "([^"]+)", does: "([^"]+)"`)
 
-func TestMatrix_EachRowOfTheLabTestsIsInIt(t *testing.T) {
+func TestMatrix_EachRowIsMadeByATestOrSaysWhyNot(t *testing.T) {
 	says := map[string]string{}
 	for _, cells := range rowsOf(matrixOfChanges(t)) {
 		says[cells[0]] = cells[2]
@@ -72,11 +73,121 @@ func TestMatrix_EachRowOfTheLabTestsIsInIt(t *testing.T) {
 		all.Write(text)
 	}
 	named := rowInLab.FindAllStringSubmatch(all.String(), -1)
+	inLab := map[string]bool{}
 	require.Len(t, named, strings.Count(all.String(), "cell:"), "a row is not written as cell and does in one line")
 	for _, row := range named {
 		assert.True(t, strings.HasPrefix(says[row[1]], row[2]), "docs/changes.md says of %s: %q, and not %q", row[1], says[row[1]], row[2])
+		inLab[row[1]] = true
 	}
 	assert.Greater(t, len(named), 20)
+	tests := testsOfAll(t)
+	made := map[string]bool{"what": true} // the head of the table
+	for test, cells := range madeElsewhere {
+		assert.True(t, tests[test] || strings.HasPrefix(test, "not made: "), "there is no %s", test)
+		for _, cell := range cells {
+			made[cell] = true
+			assert.Contains(t, says, cell, "madeElsewhere names a row that docs/changes.md does not have")
+			assert.False(t, inLab[cell], "%s: a lab test compares what it touches with its row", cell)
+		}
+	}
+	for cell := range says {
+		assert.True(t, inLab[cell] || made[cell], "no test makes the change of %s, and no reason is given", cell)
+	}
+}
+
+// madeElsewhere are the rows of which the lab does not compare all that a change touches, by the test that makes the change, or by the
+// reason why none does.
+var madeElsewhere = map[string][]string{
+	"TestArgoCD_TakesOverWhatFluxWould": {
+		"`gitops.engine`",
+		"`gitops.argocd`",
+	},
+	"TestChain": {
+		"`nodePools[].nodes[].host`",
+		"`proxmox.maintenance`",
+	},
+	"TestClusters_ThreeFormOneMesh": {
+		"`mesh.peers`",
+	},
+	"TestGitOps_AccessAndKeysAreTriedWhenTheyChange": {
+		"a secret of the stack",
+	},
+	"TestGitOps_ComponentsChangeTheirOwnerWithoutARestart": {
+		"`cilium.owner`, and that of the other components",
+	},
+	"TestLifecycle_AClusterUnderLoadIsChangedInTurns": {
+		"`kubernetes.version`",
+		"`talos.version`, `talos.extensions`",
+		"`lifecycle.bootedSince`",
+		"`talos.sysctls`, `talos.registryMirrors`, `talos.kubelet`, `talos.lldpd`, `talos.contract`, `talos.patches`",
+		"`nodePools[].cores`, `nodePools[].memory`",
+	},
+	"TestLifecycle_KubeletsGetTheCertificatesThatTheyAskFor": {
+		"`kubernetes.metricsServer`",
+	},
+	"TestLifecycle_KubernetesCAIsReplacedUnderLoad": {
+		"`lifecycle.certificateAuthorities.kubernetes`",
+	},
+	"TestLifecycle_NodesComeAndGoUnderLoad": {
+		"`nodePools[].nodes[]`: a node added",
+		"`nodePools[].nodes[]`: a node removed",
+		"`nodePools[].nodes[].generation`",
+		"`lifecycle.skip`",
+	},
+	"TestLifecycle_TalosCAIsReplacedUnderLoad": {
+		"`lifecycle.certificateAuthorities.talos`",
+	},
+	"TestMachines_AreConfiguredWithTheSecretPatches": {
+		"a setting of Talos without a key, with a secret in it",
+	},
+	"TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption": {
+		"`nodePools[].nodes[].address6`",
+	},
+	"TestPlan_RefusesWhatTheDeclarationAloneForbids": {
+		"`nodePools[].role`",
+	},
+	"TestRememberMode_ChecksEachChangeInPreviewsToo": {
+		"`cilium.mode`",
+	},
+	"TestStorage_AProviderAndItsConsumerGivePodsVolumes": {
+		"an application, and everything below `kubernetes/`",
+	},
+	"TestStorage_NodesOfAProviderTakeTurnsWithCeph": {
+		"`storage.role`, `storage.provider`, `storage.vault`, `storage.replicas`, `storage.local`",
+	},
+	"TestStorage_TheClassOfAConsumerOfItsOwnUsesItsNamespace": {
+		"`storage.radosNamespace`",
+	},
+	"TestStorage_TheGateComesAfterTheHandoverAndKnowsWhatIsDeclared": {
+		"`storage.classes`, `storage.drivers`",
+	},
+	"not made: the lab has one release of Flux and one of flux-operator": {
+		"`gitops.flux`, `gitops.operator`",
+	},
+	"not made: the lab serves the chart at one address": {
+		"`cilium.repository`",
+	},
+	"not made: the lab's Proxmox VE moves no disk to another datastore": {
+		"`proxmox.datastores`, `nodePools[].datastore`: another datastore",
+	},
+}
+
+// testsOfAll are the names of all tests of the repository.
+func testsOfAll(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	require.NoError(t, filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range function.FindAllStringSubmatch(string(text), -1) {
+			names[found[1]] = true
+		}
+		return err
+	}))
+	return names
 }
 
 // matrixOfChanges returns the matrix in docs/changes.md.

@@ -32,6 +32,8 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 		{"another announcement, of which a warning is accepted", anotherAnnouncement(load)},
 		{"another address of the Gateway, and another router", otherRouters.make(load)},
 		{"values of charts", chartValues.make(load)},
+		{"a provider of secrets, and Proxmox VE without a check of its certificate", providerAdded.make(load)},
+		{"cert-manager and the provider of secrets removed", servicesRemoved.make(load)},
 		{"a taint of a worker that runs", taintByHand(load)},
 		{"what is refused", refused},
 		{"disks", moreDisk.make(load)},
@@ -40,6 +42,7 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 		{"a node less, and a node with another name", oneLess.make(load)},
 		{"another SCSI controller and another gateway", otherController.make(load)},
 		{"another card of a worker", otherCard.make(load)},
+		{"no Flux any more", noGitOps.make(load)},
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-platform/slipway/tests/e2e/served"
 )
 
-// row is a change of a row of the table in docs/changes.md. TestMatrix_EachRowOfTheLabTestsIsInIt of tests/docs compares the words.
+// row is a change of a row of the table in docs/changes.md. TestMatrix_EachRowIsMadeByATestOrSaysWhyNot of tests/docs compares the words.
 type row struct {
 	cell    string            // the row's first cell
 	does    string            // the beginning of its last cell

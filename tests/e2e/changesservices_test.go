@@ -1,0 +1,73 @@
+//go:build e2e
+
+package e2e
+
+import "strings"
+
+// providerAdded is the first provider of secrets, beside a change of how Proxmox VE is reached.
+var providerAdded = run{rows: []row{
+	{
+		cell: "`secrets`: a provider added or removed, a version", does: "rollout of that provider; Secrets that exist stay",
+		edit: func(s settings) { s.set("secrets", map[string]any{"sealedSecrets": map[string]any{}}) },
+		arrived: func(l *lab) bool {
+			return l.field("deployment/sealed-secrets-controller", "{.status.readyReplicas}") == "1"
+		},
+		stays: keptSecret,
+	},
+	{
+		cell: "`proxmox.endpoint`, `proxmox.insecure`", does: "nothing",
+		edit: func(s settings) { s.set("proxmox", map[string]any{"insecure": true}) },
+	},
+	{
+		cell: "`proxmox.nodes`, `nodePools[].hosts`, `proxmox.allowControlPlanesOnOneHost`", does: "nothing",
+		edit: func(s settings) { s.set("proxmox", map[string]any{"allowControlPlanesOnOneHost": true}) },
+	},
+}}
+
+// keptSecret is a Secret of the user, which it makes.
+func keptSecret(l *lab) string {
+	l.t.Helper()
+	if _, err := l.try("kubectl", "--context=admin@infra", "get", "--namespace=default", "secret/kept"); err != nil {
+		l.kubectl("create", "secret", "generic", "kept", "--namespace=default", "--from-literal=word=value")
+	}
+	return l.kubectl("get", "--namespace=default", "secret/kept", "--output=jsonpath={.metadata.uid} {.data.word}")
+}
+
+// servicesRemoved takes cert-manager and the provider away.
+var servicesRemoved = run{
+	rows: []row{
+		{
+			cell: "`certManager.enabled: false`", does: "cert-manager is removed with its namespace",
+			edit: func(s settings) { s.set("certManager", map[string]any{"enabled": false}) },
+			arrived: func(l *lab) bool {
+				return l.kubectl("get", "namespace/cert-manager", "--ignore-not-found", "--output=name") == ""
+			},
+			stays: func(l *lab) string { // so that certificates stay
+				return l.kubectl("get", "crd/certificates.cert-manager.io", "--output=jsonpath={.metadata.uid}")
+			},
+		},
+		{
+			cell: "`secrets`: a provider added or removed, a version", does: "rollout of that provider; Secrets that exist stay",
+			edit: func(s settings) { s["slipway:secrets"] = map[string]any{} },
+			arrived: func(l *lab) bool {
+				return l.kubectl("get", "--namespace=kube-system", "deployment/sealed-secrets-controller", "--ignore-not-found", "--output=name") == ""
+			},
+			stays: keptSecret,
+		},
+	},
+	effect: effect{replaced: []string{`^cert-manager/`, `^kube-system/sealed-secrets-`}},
+}
+
+// noGitOps removes Flux, and keeps what it has applied.
+var noGitOps = run{
+	rows: []row{{
+		cell: "`gitops.enabled: false`", does: "[Flux is removed]",
+		edit: func(s settings) { s.set("gitops", map[string]any{"enabled": false}) },
+		arrived: func(l *lab) bool {
+			return !strings.Contains(l.kubectl("get", "crds", "--output=name"), "fluxcd") &&
+				l.kubectl("get", "--namespace=flux-system", "pods", "--output=name") == ""
+		},
+		stays: func(l *lab) string { return l.greeting("{.metadata.uid} {.data.words}") + l.balancer("stays") },
+	}},
+	effect: effect{replaced: []string{`^flux-system/`}},
+}
