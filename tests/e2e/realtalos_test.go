@@ -270,6 +270,7 @@ var realChanges = []realChange{
 		l.staysUp()
 		require.Contains(l.t, l.onNode(realNode, "get", "links"), "dummy7")
 	}},
+	{"a network that cuts the machine off, which Talos takes back", cutsItselfOff},
 	{"a configuration that is only tried, which Talos takes back", func(l *lab) {
 		count := func() string { return strings.TrimSpace(l.onNode(realNode, "read", "/proc/sys/vm/max_map_count")) }
 		before, was := l.bootID(), count()
@@ -330,6 +331,25 @@ var realChanges = []realChange{
 		require.False(l.t, l.answers(before, realNode), "it takes the former talosconfig")
 		require.Contains(l.t, l.onNode(realNode, "version"), realVersion)
 	}},
+}
+
+// cutsItselfOff gives the machine a network that is also the one from which Slipway comes, so that no answer finds its way back.
+func cutsItselfOff(l *lab) {
+	before := l.bootID()
+	l.in("sh", "-c", "ip address add 10.99.0.5/32 dev slipway0 && ip route add "+realNode+"/32 dev slipway0 src 10.99.0.5")
+	defer l.in("ip", "route", "del", realNode+"/32", "dev", "slipway0")
+	l.patchReally(map[string]any{
+		"apiVersion": "v1alpha1", "kind": "DummyLinkConfig", "name": "dummy7", "addresses": []any{map[string]any{"address": "10.99.0.1/24"}},
+	})
+	l.fails(`infra-cp-1: nobody reaches it after the change of DummyLinkConfig dummy7\S*: .*; it takes its former configuration back within 1m0s`)
+	l.eventually("the machine answers again", func() bool {
+		_, err := l.try("talosctl", "--context=infra", "--nodes="+realNode, "version")
+		return err == nil
+	})
+	require.Equal(l.t, before, l.bootID(), "the machine has rebooted")
+	require.NotContains(l.t, l.onNode(realNode, "get", "addresses"), "10.99.0.1")
+	l.patchReally(map[string]any{"apiVersion": "v1alpha1", "kind": "DummyLinkConfig", "name": "dummy7"})
+	l.upTo("talos-infra-cp-1-apply", true)
 }
 
 // upgradedReally declares a release of Talos, with which the machine comes back.
