@@ -2,7 +2,11 @@
 
 package e2e
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/stretchr/testify/require"
+)
 
 // providerAdded is the first provider of secrets, beside a change of how Proxmox VE is reached.
 var providerAdded = run{rows: []row{
@@ -16,13 +20,29 @@ var providerAdded = run{rows: []row{
 	},
 	{
 		cell: "`proxmox.endpoint`, `proxmox.insecure`", does: "nothing",
+		before: func(l *lab) {
+			said, err := l.refreshWithoutCA()
+			require.Error(l.t, err, "the certificate is of a CA that nobody knows")
+			require.Contains(l.t, said, "certificate signed by unknown authority")
+		},
 		edit: func(s settings) { s.set("proxmox", map[string]any{"insecure": true}) },
+		arrived: func(l *lab) bool {
+			_, err := l.refreshWithoutCA()
+			return err == nil
+		},
 	},
 	{
 		cell: "`proxmox.nodes`, `nodePools[].hosts`, `proxmox.allowControlPlanesOnOneHost`", does: "nothing",
 		edit: func(s settings) { s.set("proxmox", map[string]any{"allowControlPlanesOnOneHost": true}) },
 	},
 }}
+
+// refreshWithoutCA reads a VM from Proxmox VE, with the plugin and without the lab's CA.
+func (l *lab) refreshWithoutCA() (string, error) {
+	l.t.Helper()
+	return l.try("env", "SSL_CERT_FILE=/dev/null", "pulumi", "--non-interactive", "--color=never", "refresh", "--yes", "--skip-preview",
+		"--stack", "infra", "--target", "**infra-worker-1-vm")
+}
 
 // keptSecret is a Secret of the user, which it makes.
 func keptSecret(l *lab) string {
