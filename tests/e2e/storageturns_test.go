@@ -100,10 +100,10 @@ func storageGrows(l *lab) {
 }
 
 func storageShrinks(l *lab) {
-	l.unprotect("infra-worker-1")
-	l.removes(1, "infra-worker-1")
+	l.unprotect("infra-worker-2")
+	l.removes(1, "infra-worker-2")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	l.isGone("infra-worker-1")
+	l.isGone("infra-worker-2")
 	l.writes()
 	l.eventually("Ceph keeps as many copies as there are workers", func() bool {
 		return l.ceph("cephblockpool/block", "{.spec.replicated.size}") == "2"
