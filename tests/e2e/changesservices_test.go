@@ -68,6 +68,9 @@ var servicesRemoved = run{
 		},
 		{
 			cell: "`secrets`: a provider added or removed, a version", does: "rollout of that provider; Secrets that exist stay",
+			before: func(l *lab) { // what is sealed with the key cannot be decrypted any more
+				l.unprotect("secrets-sealing-key-1")
+			},
 			edit: func(s settings) { s["slipway:secrets"] = map[string]any{} },
 			arrived: func(l *lab) bool {
 				return l.kubectl("get", "--namespace=kube-system", "deployment/sealed-secrets-controller", "--ignore-not-found", "--output=name") == ""

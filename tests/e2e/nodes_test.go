@@ -102,13 +102,13 @@ func (l *lab) removes(pool int, name string) {
 	})
 }
 
-// unprotect removes the protection of a machine's VM, which a person does.
+// unprotect removes the protection of a resource, by its name without what is before it. A person does that.
 func (l *lab) unprotect(name string) {
 	l.t.Helper()
 	l.hands++
-	vms := slices.DeleteFunc(urns(l.t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, name+"-vm") })
-	require.Len(l.t, vms, 1)
-	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")
+	found := slices.DeleteFunc(urns(l.t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, name) })
+	require.Len(l.t, found, 1)
+	l.pulumi("state", "unprotect", found[0], "--yes", "--stack", "infra")
 }
 
 // isGone checks that nothing is left of a node: neither Node object, nor member of etcd, nor VM.
@@ -247,7 +247,7 @@ func deadControlPlaneReplaced(l *lab) {
 	l.proxmox("POST", "nodes/pve1/qemu/1111/status/stop", new(any))
 	l.removes(0, "infra-cp-1")
 	l.adds(0, "infra-cp-4", 14, "pve4")
-	l.unprotect("infra-cp-1")
+	l.unprotect("infra-cp-1-vm")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.isGone("infra-cp-1")
 	require.Equal(l.t, []string{"infra-cp-2", "infra-cp-3", "infra-cp-4"}, l.etcdMembers())
@@ -275,7 +275,7 @@ func controlPlanesRemoved(l *lab) {
 	l.declare("lifecycle", map[string]any{"allowEvenControlPlanes": true})
 	for _, name := range []string{"infra-cp-6", "infra-cp-5"} {
 		l.removes(0, name)
-		l.unprotect(name)
+		l.unprotect(name + "-vm")
 		before := l.snapshots()
 		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 		l.isGone(name)

@@ -48,7 +48,7 @@ func killedRebuild(l *lab) {
 	const name = "infra-cp-1"
 	vms := slices.DeleteFunc(urns(l.t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, name+"-vm") })
 	require.Len(l.t, vms, 1)
-	l.unprotect(name)
+	l.unprotect(name + "-vm")
 	l.killedBeforeItsConfiguration(name, "--replace", vms[0])
 	l.declare("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262146"}})
 	l.finishes(name)

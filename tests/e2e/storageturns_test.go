@@ -100,7 +100,6 @@ func storageGrows(l *lab) {
 }
 
 func storageShrinks(l *lab) {
-	l.unprotect("infra-worker-2")
 	l.removes(1, "infra-worker-2")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.isGone("infra-worker-2")
