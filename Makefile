@@ -90,8 +90,8 @@ mesh: tools ## Two clusters in one mesh, a peer that goes and one that comes bac
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestMesh'
 
 .PHONY: storage
-storage: tools ## A provider of storage and its consumer, and what fails without a driver, in a lab
-	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestStorage'
+storage: tools ## A provider of storage and its consumer, what fails without a driver, and changes of a provider's nodes, in labs (about 30 minutes)
+	$(LAB_TESTS) -tags e2e -timeout 80m -run '^TestStorage'
 
 .PHONY: lifecycle
 lifecycle: tools ## Upgrades and other changes of a running cluster under load, in a lab
