@@ -151,8 +151,8 @@ update: tools ## The cluster of a former commit's program is taken over by this 
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestUpdate'
 
 .PHONY: tutorial
-tutorial: tools ## The commands of docs/tutorial.md and of other documents, word for word, and what make drift finds, in a lab
-	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestTutorial'
+tutorial: tools ## The commands of the documents, word for word, what make drift finds, and repositories of slipway new and pulumi new, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 75m -run '^TestTutorial'
 
 .PHONY: compare
 compare: tools ## The same cluster with Slipway and with Terraform or OpenTofu, Helm and Flux, and the ratio, in a lab
