@@ -102,13 +102,15 @@ func (l *lab) removes(pool int, name string) {
 	})
 }
 
-// unprotect removes the protection of a resource, by its name without what is before it. A person does that.
+// unprotect removes the protection of resources, by the end of their name. A person does that.
 func (l *lab) unprotect(name string) {
 	l.t.Helper()
 	l.hands++
 	found := slices.DeleteFunc(urns(l.t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, name) })
-	require.Len(l.t, found, 1)
-	l.pulumi("state", "unprotect", found[0], "--yes", "--stack", "infra")
+	require.NotEmpty(l.t, found)
+	for _, urn := range found {
+		l.pulumi("state", "unprotect", urn, "--yes", "--stack", "infra")
+	}
 }
 
 // isGone checks that nothing is left of a node: neither Node object, nor member of etcd, nor VM.
