@@ -92,5 +92,6 @@ var noGitOps = run{
 		},
 		stays: func(l *lab) string { return l.greeting("{.metadata.uid} {.data.words}") + l.balancer("stays") },
 	}},
+	says:   `^warning: ReconciliationDisabled: `, // Pulumi shows the warnings of Kubernetes about what it deletes
 	effect: effect{replaced: []string{`^flux-system/`}},
 }
