@@ -205,10 +205,11 @@ golden: ## Write the golden files, the reference and the generated tables anew; 
 # The program that makes pictures: Chromium, or a browser with the same options.
 CHROMIUM ?= chromium
 .PHONY: pictures
-pictures: ## Make the picture in the README anew, of the recorded page of a run, with a browser: CHROMIUM=chromium
+pictures: ## Make the picture in the README anew, of a page that make lab has written, with a browser: PAGE=FILE CHROMIUM=chromium
+	@test -f "$(PAGE)" || { echo 'PAGE is no file: make lab prints the path of a page' >&2; exit 1; }
 	@mkdir -p docs/pictures; profile=$$(mktemp -d); trap 'rm -rf "$$profile"' EXIT; \
 		"$(CHROMIUM)" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$$profile" --window-size=1100,880 \
-		--screenshot=docs/pictures/run.png "file://$(CURDIR)/internal/health/picture/testdata/up.html"
+		--screenshot=docs/pictures/run.png "file://$(abspath $(PAGE))"
 
 .PHONY: config-check
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
