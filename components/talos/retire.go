@@ -67,7 +67,7 @@ func retireSpec(declared *cluster.Cluster) retire.Spec {
 	for i, machine := range declared.Machines() {
 		node := &spec.Nodes[i]
 		node.Generation, node.VM, node.DiskEncryption = machine.Generation, machine.VMID, machine.DiskEncryption
-		node.Address6 = machine.Address6
+		node.Address6, node.MAC = machine.Address6, machine.MAC
 		if machine.Generation > 1 {
 			spec.Kubernetes = declared.Kubernetes.Version
 		}

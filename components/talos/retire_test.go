@@ -51,6 +51,10 @@ func TestTalosCluster_ShowsTheDeclaredNodesAndHidesCredentials(t *testing.T) {
 	record, err := retire.ReadRecord(run.Input("environment.SLIPWAY_RECORD").(string))
 	require.NoError(t, err)
 	assert.Len(t, record.Nodes, len(allMachines(t)))
+	for _, machine := range allMachines(t) {
+		assert.NotEmpty(t, machine.MAC)
+		assert.Equal(t, machine.MAC, record.Nodes[machine.Name].MAC)
+	}
 	var spec retire.Spec
 	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	assert.Equal(t, record, spec.Record())

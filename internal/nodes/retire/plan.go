@@ -28,8 +28,9 @@ type Plan struct {
 	// New are the names of all declared nodes that the last run did not know; nil if it knew none.
 	New []string
 
-	// Moved has what a cluster that runs does not take: another identity, and nodes that stay and are declared with another address, VM or
-	// disk encryption; nil without any. Erased has those of the nodes whose disks are lost with it: all but the addresses.
+	// Moved has what a cluster that runs does not take: another identity, nodes that stay and are declared with another address, VM or disk
+	// encryption, and nodes with the MAC address of another one that stays; nil without any. Erased has those whose disks are lost with it:
+	// another VM or disk encryption.
 	Moved, Erased error
 }
 
@@ -82,6 +83,11 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 		if before, known := former.Nodes[node.Name]; known && stays[node.Name] && !before.Lost {
 			address, disks := before.addressesProblem(node), before.disksProblem(node)
 			plan.Moved, plan.Erased = errors.Join(plan.Moved, address, disks), errors.Join(plan.Erased, disks)
+		}
+		for _, other := range former.nodes() {
+			if stays[other.Name] {
+				plan.Moved = errors.Join(plan.Moved, former.Nodes[other.Name].macProblem(other.Name, node))
+			}
 		}
 	}
 	if !lost {
@@ -151,6 +157,16 @@ func (m Machine) disksProblem(declared turn.Node) error {
 			"not boot from them any more; "+keep, declared.Name, m.DiskEncryption, declared.DiskEncryption, m.DiskEncryption)
 	}
 	return nil
+}
+
+// macProblem returns why another node cannot have the MAC address of a machine that stays and gets another one: the machine keeps the
+// address until its own turn, which may come later.
+func (m Machine) macProblem(name string, other turn.Node) error {
+	if other.Name == name || m.MAC == "" || m.MAC != other.MAC || m.Lost {
+		return nil
+	}
+	return fmt.Errorf("nodePools[].nodes[].mac: %[1]s is declared with %s, which the machine of %s has until its turn: with one MAC address, "+
+		"nobody reaches either; declare another one for %[1]s, and this one once %[3]s has its other one", other.Name, m.MAC, name)
 }
 
 // takenProblem returns why another node cannot have the address or the VM of a machine that leaves: its VM is deleted only at the end of

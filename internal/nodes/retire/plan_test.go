@@ -163,6 +163,36 @@ func TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption(t *testing.
 	require.NoError(t, err, "its VM has gone with the lost cluster")
 }
 
+// Each machine gets its network card in its node's turn: until then, another one that has the MAC address already would be a second one.
+func TestPlan_AMachineDoesNotGetTheMACAddressOfOneThatStays(t *testing.T) {
+	before := nodes("cp-1", "cp-2", "worker-1")
+	for i := range before {
+		before[i].MAC = cluster.MAC(fmt.Sprintf("BC:24:11:00:00:%02d", i+1))
+	}
+	moved := func(declared []turn.Node, change func(all []turn.Node)) error {
+		declared = slices.Clone(declared)
+		change(declared)
+		plan, err := NewPlan(NewRecord(before), of(declared), false)
+		require.NoError(t, err, "whether the cluster runs, the plan does not know")
+		require.NoError(t, plan.Erased, "no disk is lost with it")
+		return plan.Moved
+	}
+	const of2 = "nodePools[].nodes[].mac: cp-1 is declared with BC:24:11:00:00:02, which the machine of cp-2 has until its turn: with one " +
+		"MAC address, nobody reaches either; declare another one for cp-1, and this one once cp-2 has its other one"
+	swap := func(all []turn.Node) { all[0].MAC, all[1].MAC = all[1].MAC, all[0].MAC }
+	require.EqualError(t, moved(before, swap), of2+"\n"+strings.NewReplacer("cp-1", "cp-2", "cp-2", "cp-1", "00:02", "00:01").Replace(of2))
+	require.EqualError(t, moved(before, func(all []turn.Node) { all[0].MAC, all[1].MAC = all[1].MAC, "BC:24:11:00:00:99" }), of2)
+	worker := turn.Node{Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-9"), MAC: before[2].MAC}
+	require.ErrorContains(t, moved(append(before, worker), func(all []turn.Node) { all[2].MAC = "BC:24:11:00:00:99" }),
+		"worker-9 is declared with BC:24:11:00:00:03, which the machine of worker-1 has until its turn")
+
+	require.NoError(t, moved(before, func(all []turn.Node) { all[0].MAC = "BC:24:11:00:00:99" }))
+	require.NoError(t, moved(append(before[:2:2], worker), func([]turn.Node) {}), "the machine of worker-1 is off before")
+	require.NoError(t, moved(again(before, 2, "worker-1"), func(all []turn.Node) {
+		all[0].MAC, all[2].MAC = before[2].MAC, "BC:24:11:00:00:99"
+	}), "the former machine of worker-1 is off before")
+}
+
 // The records of earlier releases have no generation.
 func TestPlan_AnUnknownGenerationIsTheFirst(t *testing.T) {
 	before := nodes("cp-1", "worker-1")

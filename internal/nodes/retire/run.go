@@ -124,10 +124,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	return report, err
 }
 
-// refuseMoved refuses another identity, and another address, VM or disk encryption of a node that stays, if the cluster runs: if a control
-// plane runs etcd, at the address that it had. What has never come up may be corrected; whether its disks fit an encryption, each node is
-// asked later. If no control plane answers, the cluster may run where this computer does not reach it: its addresses may be corrected, and
-// no disk goes.
+// refuseMoved refuses what a plan has as moved, if the cluster runs: if a control plane runs etcd, at the address that it had. What has
+// never come up may be corrected; whether its disks fit an encryption, each node is asked later. If no control plane answers, the cluster
+// may run where this computer does not reach it: its addresses may be corrected, and no disk goes.
 func refuseMoved(ctx context.Context, plan Plan, former Record, log *probe.Progress, connect dial) error {
 	if plan.Moved == nil {
 		return nil

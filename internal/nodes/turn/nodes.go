@@ -22,6 +22,7 @@ type Node struct {
 	Address6   netip.Addr   `json:"address6,omitzero"`    // its second, IPv6; invalid if it has none, or if it is not known
 	Generation int          `json:"generation,omitempty"` // of the machine, which a greater one replaces; 0 means that it is not known
 	VM         int          `json:"vm,omitempty"`         // id of the machine at its hypervisor; 0 means that it is not known
+	MAC        cluster.MAC  `json:"mac,omitempty"`        // of the machine's network card; "" means that it is not known
 
 	DiskEncryption cluster.DiskEncryption `json:"diskEncryption,omitempty"` // of the installed disks; "" means that it is not known
 }
