@@ -53,7 +53,7 @@ func (j kubernetesCA) check(ctx context.Context, nodes []turn.Node) error {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
 		}
 		roots = slices.DeleteFunc(roots, func(root Root) bool { return !j.hasDeclared(root) })
-		refused = CheckPods(Stale(pods, roots, j.LeaveNamespaces), nil)
+		refused = CheckPods(Stale(pods, roots, j.LeaveNamespaces))
 		return "", nil
 	})
 	if err == nil {

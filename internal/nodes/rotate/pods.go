@@ -51,11 +51,11 @@ func Stale(pods []Pod, roots []Root, leave []string) []Pod {
 	})
 }
 
-// CheckPods returns an error that names every pod that nothing can restart. Pods of the namespaces in leave are not among them.
-func CheckPods(pods []Pod, leave []string) error {
+// CheckPods returns an error that names every pod that nothing can restart.
+func CheckPods(pods []Pod) error {
 	var problems []error
 	for _, pod := range pods {
-		if pod.Problem != "" && !slices.Contains(leave, pod.Namespace) {
+		if pod.Problem != "" {
 			problems = append(problems, fmt.Errorf("%s/%s %s", pod.Namespace, pod.Name, pod.Problem))
 		}
 	}

@@ -257,7 +257,7 @@ func (j kubernetesCA) awaitEnd(ctx context.Context, trusted []string) error {
 					names = append(names, pod.Namespace+"/"+pod.Name)
 				}
 			}
-			if err := CheckPods(stale, nil); err != nil { // of pods that are new
+			if err := CheckPods(stale); err != nil { // of pods that are new
 				return "", err
 			}
 			if len(names) > 0 {
