@@ -20,6 +20,7 @@ func (e *Engine) cordon(ctx context.Context, node Node) error {
 		e.Say("%s: is cordoned by hand, and stays so", node.Name)
 		return nil
 	case at.Unschedulable:
+		e.Say("%s: an earlier run has left it cordoned", node.Name)
 		return nil
 	}
 	if err := e.Cluster.Cordon(ctx, node.Name); err != nil {

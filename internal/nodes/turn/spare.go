@@ -129,6 +129,7 @@ func (e *Engine) left(ctx context.Context, node Node) string {
 	if err := e.uncordon(ctx, node); err != nil {
 		return err.Error()
 	}
+	e.Say("%s: an earlier run has left it cordoned; it is healthy, and schedulable again", node.Name)
 	return ""
 }
 
