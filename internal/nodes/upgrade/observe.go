@@ -128,7 +128,7 @@ func (v view) silent() []string {
 }
 
 // observe asks all nodes what they run. It waits for those that do not answer and for those that reboot, for a while. The cluster is new if
-// no control plane has a configuration.
+// all control planes answer and none has a configuration: it may run on one that does not answer.
 func (j *job) observe(ctx context.Context) (view, error) {
 	var seen view
 	start := time.Now()
@@ -149,13 +149,16 @@ func (j *job) observe(ctx context.Context) (view, error) {
 		}
 		waited := time.Since(start)
 		switch {
-		case answers == 0 && waited < silentTimeout:
-		case answers == 0:
-			return "", fmt.Errorf("no control plane answers, so it is not known what runs: %s", strings.Join(reasons, "; "))
-		case configured == 0 && (answers == len(j.ControlPlanes()) || waited >= newTimeout):
+		case configured == 0 && answers == len(j.ControlPlanes()):
 			j.report.New = true
 			return "", nil
-		case configured > 0 && waited >= reachTimeout:
+		case configured == 0 && waited < silentTimeout:
+		case answers == 0:
+			return "", fmt.Errorf("no control plane answers, so it is not known what runs: %s", strings.Join(reasons, "; "))
+		case configured == 0:
+			return "", fmt.Errorf("nothing was changed: no control plane that answers has a configuration, so it is not known whether the "+
+				"cluster is new: %s", strings.Join(reasons, "; "))
+		case waited >= reachTimeout:
 			return "", nil
 		}
 		return strings.Join(reasons, "; "), nil

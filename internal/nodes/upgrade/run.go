@@ -28,9 +28,8 @@ const (
 	// installTimeout is for the installer, which writes to the disk; it has no limit of its own.
 	installTimeout = 15 * time.Minute
 
-	// How long nodes that do not answer are waited for: while some control planes answer and none has a configuration, if one has, and while
-	// not one answers, because the machines of a new cluster boot.
-	newTimeout    = 30 * time.Second
+	// How long nodes that do not answer are waited for: if a control plane has a configuration; and while none that answers has one, because
+	// the machines of a new cluster boot.
 	reachTimeout  = 3 * time.Minute
 	silentTimeout = 15 * time.Minute
 
