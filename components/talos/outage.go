@@ -10,17 +10,23 @@ import (
 )
 
 // runs reports whether the cluster runs, or has run in this run: its only control plane may be in its turn. It does not run if every
-// control plane says that its etcd does not, for longer than one that boots, such as after a run that was killed.
+// control plane says that its etcd does not, for longer than one that boots, such as after a run that was killed. One that does not answer
+// is not awaited here: the turn waits for it.
 func (t *turns) runs(ctx context.Context) bool {
-	t.looks.Do(func() {
-		_ = t.engine.Until(ctx, turn.SilentTimeout, 0, "etcd", func(ctx context.Context) (string, error) {
-			if t.mayRun(ctx); !t.ran.Load() {
-				return "no control plane says that it runs etcd", nil
+	if t.ran.Load() || t.mayRun(ctx) {
+		return true
+	}
+	t.looks.Lock()
+	defer t.looks.Unlock()
+	if !t.idle {
+		t.idle = t.engine.Until(ctx, turn.SilentTimeout, 0, "etcd", func(ctx context.Context) (string, error) {
+			if !t.mayRun(ctx) {
+				return "no control plane runs etcd", nil
 			}
 			return "", nil
-		})
-	})
-	return t.ran.Load() || t.mayRun(ctx)
+		}) != nil
+	}
+	return !t.idle || t.ran.Load() || t.mayRun(ctx)
 }
 
 // mayRun asks the control planes for etcd. One that does not answer may run it.

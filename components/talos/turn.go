@@ -61,7 +61,8 @@ type turns struct {
 	engine  *turn.Engine
 	problem error
 
-	looks sync.Once   // waits for etcd
+	looks sync.Mutex  // is held while etcd is awaited
+	idle  bool        // etcd was awaited in vain
 	ran   atomic.Bool // etcd has run in this run
 
 	mu   sync.Mutex

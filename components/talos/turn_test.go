@@ -172,8 +172,9 @@ func TestTurns_WaitAsLongAsDeclaredUntilANodeIsBack(t *testing.T) {
 func TestTurns_OfASilentClusterAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{silent: errors.New("no route")}
-		turns := turnsOf(t, on)
+		turns, start := turnsOf(t, on), time.Now()
 		require.ErrorContains(t, turns.begin(t.Context(), "urn:1", on.nodes[0], drains), "the cluster cannot spare it")
+		assert.Equal(t, turn.SpareTimeout, time.Since(start), "a silent control plane may run etcd, whatever else is awaited")
 		require.ErrorContains(t, turns.release(t.Context()), "the turn of infra-cp-1 has failed")
 	})
 }
@@ -461,6 +462,22 @@ func TestTurns_ANodeTakesItsTurnIfEtcdStartsSoonOrHasRun(t *testing.T) {
 		on.with(func() { on.unbootstraps, on.log = true, nil })
 		require.NoError(t, turns.begin(t.Context(), "urn:2", on.nodes[len(on.nodes)-2], drains))
 		assert.Equal(t, []string{"cordon " + on.nodes[len(on.nodes)-2].Name}, on.log)
+	})
+}
+
+// Its control plane boots: it is silent, and then it answers before its etcd runs.
+func TestTurns_ANodeTakesItsTurnAlsoIfTheFirstLookFoundASilentControlPlane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{silent: errors.New("no route"), unbootstraps: true}
+		turns := turnsOf(t, on)
+		turns.declared.MaxUnavailable = "1"
+		require.NoError(t, turns.connect(t.Context()))
+		require.True(t, turns.runs(t.Context()))
+		on.with(func() { on.silent = nil })
+		time.AfterFunc(time.Minute, func() { on.with(func() { on.unbootstraps = false }) })
+		worker := on.nodes[len(on.nodes)-1]
+		require.NoError(t, turns.begin(t.Context(), "urn:1", worker, drains))
+		assert.Equal(t, []string{"cordon " + worker.Name}, on.log)
 	})
 }
 
