@@ -36,6 +36,7 @@ type calm struct {
 	sickens      bool     // a node that tries one is not well for twice as long
 	unready      bool     // no Node object is Ready
 	sick         bool     // a service of each machine waits
+	grows        []string // nodes with a volume that grows at the next boot
 	boots        map[string]int
 	staged       map[string]bool
 	log          []string
@@ -171,6 +172,15 @@ func (c *calm) Reboot(_ context.Context, node turn.Node) error {
 		c.boots[node.Name]++
 	})
 	return nil
+}
+
+func (c *calm) Grows(_ context.Context, node turn.Node) (volumes []string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.Contains(c.grows, node.Name) && c.boots[node.Name] == 0 {
+		volumes = []string{"EPHEMERAL"}
+	}
+	return volumes, c.silent
 }
 
 func (c *calm) UnknownGates(context.Context, string) ([]string, error) { return c.gates, c.silent }

@@ -101,9 +101,10 @@ func (m *machineUpdate) power(ctx context.Context) machines.Power {
 	return power
 }
 
-// finishUpdates restarts, each in its node's turn, the VMs with changes that wait until the VM was off. An update that failed half-way has
-// left them: after a refresh, neither Pulumi nor what Proxmox VE says of a VM shows a difference any more. It does nothing without an API
-// server, or after a turn that has failed.
+// finishUpdates restarts, each in its node's turn, the VMs with changes that wait until the VM was off, and reboots the nodes with volumes
+// that wait for a boot to use a bigger disk. An update that failed half-way, or a run that ended before the reboot, has left them: neither
+// Pulumi nor what Proxmox VE says of a VM need show a difference any more. It does nothing without an API server, or after a turn that has
+// failed.
 func (t *turns) finishUpdates(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, lookTimeout)
 	_, unread := t.cluster.Nodes(asking)
@@ -112,19 +113,39 @@ func (t *turns) finishUpdates(ctx context.Context) error {
 		return nil
 	}
 	var nodes []turn.Node
-	halfWay := map[string]*machineUpdate{}
+	finish := map[string]func(context.Context) error{}
 	for _, m := range t.vms {
-		power := m.power(ctx)
-		if len(power.Waiting) == 0 {
-			continue
+		node := turn.NodesOf([]cluster.Machine{m.Node})[0]
+		if act := m.unfinished(ctx, node); act != nil {
+			nodes, finish[node.Name] = append(nodes, node), act
 		}
-		m.say(fmt.Sprintf("%s: an earlier update of its VM is not complete: %s", m.Node.Name, strings.Join(power.Waiting, ", ")))
-		nodes, halfWay[m.Node.Name] = append(nodes, turn.NodesOf([]cluster.Machine{m.Node})...), m
 	}
 	slices.SortStableFunc(nodes, turn.ByRole)
 	return t.engine.InOrder(nodes, func(node turn.Node) error {
-		return t.engine.Take(ctx, turn.Change{Node: node, Of: ofVM, Drains: true, Reboots: true, Act: halfWay[node.Name].finish})
+		return t.engine.Take(ctx, turn.Change{Node: node, Of: ofVM, Drains: true, Reboots: true, Act: finish[node.Name]})
 	})
+}
+
+// unfinished returns what finishes an earlier update of the VM of a node; nil if there is nothing to finish, or nothing is known.
+func (m *machineUpdate) unfinished(ctx context.Context, node turn.Node) func(context.Context) error {
+	power := m.power(ctx)
+	if len(power.Waiting) > 0 {
+		m.say(fmt.Sprintf("%s: an earlier update of its VM is not complete: %s", node.Name, strings.Join(power.Waiting, ", ")))
+		return m.finish
+	}
+	if power.Off {
+		return nil
+	}
+	grows, err := m.cluster.Grows(ctx, node)
+	if err != nil {
+		m.say(fmt.Sprintf("%s: it is not known whether it uses all of its disks: %v", node.Name, err))
+	}
+	if len(grows) == 0 {
+		return nil
+	}
+	m.say(fmt.Sprintf("%s: has to be rebooted, because Talos uses the space of a bigger disk from its next boot on: %s", node.Name,
+		strings.Join(grows, ", ")))
+	return func(ctx context.Context) error { return m.cluster.Reboot(ctx, node) }
 }
 
 // finish restarts the VM for the changes that wait.

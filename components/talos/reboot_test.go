@@ -149,6 +149,26 @@ func TestRelease_CompletesAnUpdateOfAVMThatARefreshHasHidden(t *testing.T) {
 	}
 }
 
+// The state has the bigger disk: an update has failed after it, or the run has ended before the reboot.
+func TestRelease_RebootsANodeWhoseVolumeWaitsForABiggerDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{boots: map[string]int{}, grows: []string{"infra-worker-1", "infra-worker-2", "infra-cp-2"}}
+		turns := turnsOf(t, on)
+		cluster.SetDefaults(&turns.declared.TurnLimits)
+		for _, node := range allMachines(t) {
+			power := machines.Power{Off: node.Name == "infra-worker-2"}
+			turns.vms = append(turns.vms, &machineUpdate{turns: turns, Update: machines.Update{
+				Node: node, Power: func(context.Context) (machines.Power, error) { return power, nil },
+			}})
+		}
+		require.NoError(t, turns.release(t.Context()))
+		assert.Equal(t, []string{"cordon infra-cp-2", "reboot infra-cp-2", "uncordon infra-cp-2",
+			"cordon infra-worker-1", "reboot infra-worker-1", "uncordon infra-worker-1"}, on.log, "a stopped VM grows when it starts")
+		require.NoError(t, turns.release(t.Context()))
+		assert.Len(t, on.log, 6)
+	})
+}
+
 func waits(options ...string) machines.Power { return machines.Power{Waiting: options} }
 
 // What is not known keeps no update from happening, because the update itself says what is wrong.

@@ -39,6 +39,8 @@ type access interface {
 	Runs(ctx context.Context, node turn.Node, configuration string) (bool, error)
 	// Reboot makes a node reboot.
 	Reboot(ctx context.Context, node turn.Node) error
+	// Grows returns the volumes of a node that become bigger at its next boot, because their disks have grown since the last one.
+	Grows(ctx context.Context, node turn.Node) (volumes []string, err error)
 	// UnknownGates returns the feature gates of a machine configuration that the running Kubernetes does not know, each with its path.
 	UnknownGates(ctx context.Context, configuration string) ([]string, error)
 	// StaticPods returns why a static pod of a node does not run as configured; "" if all do.

@@ -191,6 +191,7 @@ func (b *Devices) publishDiscovered() {
 			spec.Name = "gpt"
 		}
 		b.node.Resources.Put(whole)
+		offset := uint64(partitionTable / 2) // the other half is at the end of the disk
 		for i, p := range disks[key] {
 			part := block.NewDiscoveredVolume(block.NamespaceName, path.Base(device)+strconv.Itoa(i+1))
 			spec := part.TypedSpec()
@@ -202,6 +203,8 @@ func (b *Devices) publishDiscovered() {
 				spec.Name = p.filesystem.String()
 			}
 			spec.SetSize(p.size)
+			spec.Offset = offset
+			offset += p.size
 			b.node.Resources.Put(part)
 		}
 	}
