@@ -120,6 +120,38 @@ func TestRejoin_NothingJoinsALostClusterBeforeItIsRestored(t *testing.T) {
 	}
 }
 
+// Otherwise the upgrade would wait for a node that waits for its configuration, in this run and in all later ones.
+func TestRejoin_AReplacedMachineJoinsFirstIfTheClusterRunsAlthoughItsRecoveryIsDeclared(t *testing.T) {
+	for name, one := range map[string]struct {
+		on     *calm
+		dryRun bool
+		first  []string
+	}{
+		"replaced by this run":        {on: &calm{version: "v1.99.0"}, first: []string{"infra-cp-3"}},
+		"replaced by this and before": {on: &calm{version: "v1.99.0", fresh: "infra-worker-2"}, first: []string{"infra-cp-3", "infra-worker-2"}},
+		"no API server answers":       {on: &calm{fresh: "infra-worker-2"}},
+		"a preview":                   {on: &calm{version: "v1.99.0"}, dryRun: true},
+	} {
+		declared := arguments(t, func(c *cluster.Cluster) {
+			c.NodePools[0].Nodes[2].Generation, workers(c).Nodes[1].Generation = 2, 2
+			c.Lifecycle.Snapshots.RecoverFrom = cluster.RecoverNothing
+		}).Cluster
+		turns := turnsOf(t, one.on)
+		turns.Cluster = declared
+		r := &mocks.Recorder{DryRun: one.dryRun}
+		require.NoError(t, r.Run(func(ctx *pulumi.Context) error {
+			removal := &removal{run: new(pulumi.ResourceState), replaced: []string{"infra-cp-3"}}
+			err := ctx.RegisterComponentResource("test:index:Run", "run", removal.run.(*pulumi.ResourceState))
+			var first []string
+			for _, node := range removal.rejoining(ctx, declared, turns) {
+				first = append(first, node.Name)
+			}
+			assert.Equal(t, one.first, first, name)
+			return err
+		}), name)
+	}
+}
+
 // A later run must still miss a node that has not joined again. Without such a node, nothing runs again.
 func TestRejoin_WhoGivesTurnsKnowsWhichMachinesWereReplaced(t *testing.T) {
 	var spec upgrade.Spec

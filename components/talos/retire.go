@@ -148,27 +148,36 @@ func (r *removal) isReplaced(ctx *pulumi.Context, node cluster.Machine) bool {
 }
 
 // rejoining returns the machines that this run replaces, and those that an earlier run has replaced and left without a configuration. They
-// join again before any other node is changed: until then the cluster lacks them. Nothing joins a lost cluster before it is restored.
+// join again before any other node is changed: until then the cluster lacks them. Nothing joins a lost cluster before it is restored: if a
+// recovery is declared, an API server must answer.
 func (r *removal) rejoining(ctx *pulumi.Context, declared *cluster.Cluster, turns *turns) []cluster.Machine {
-	if declared.Lifecycle.Snapshots.RecoverFrom != "" {
-		return nil
-	}
 	return xslices.Filter(declared.Machines(), func(node cluster.Machine) bool {
-		return r.isReplaced(ctx, node) || node.Generation > 1 && !ctx.DryRun() && turns.lacks(ctx.Context(), node)
+		if r.isReplaced(ctx, node) {
+			return declared.Lifecycle.Snapshots.RecoverFrom == "" || !ctx.DryRun() && turns.served(ctx.Context())
+		}
+		return node.Generation > 1 && !ctx.DryRun() && turns.lacks(ctx.Context(), node)
 	})
 }
 
-// lacks reports whether a machine that was replaced has no configuration, while the cluster runs with the declared minor release of
-// Kubernetes or a later one: the run that replaced the machine was ended before the node joined.
+// lacks reports whether a machine that was replaced has no configuration, while the cluster could take it: the run that replaced the
+// machine was ended before the node joined.
 func (t *turns) lacks(ctx context.Context, node cluster.Machine) bool {
 	if t.Lifecycle.Skip.Has(node.Name) || t.connect(ctx) != nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	asking, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if configured, err := t.cluster.Configured(ctx, turn.NodesOf([]cluster.Machine{node})[0]); err != nil || configured {
+	configured, err := t.cluster.Configured(asking, turn.NodesOf([]cluster.Machine{node})[0])
+	return err == nil && !configured && t.served(ctx)
+}
+
+// served reports whether the cluster runs with the declared minor release of Kubernetes or a later one.
+func (t *turns) served(ctx context.Context) bool {
+	if t.connect(ctx) != nil {
 		return false
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	return slices.ContainsFunc(turn.ControlPlanes(t.declared.Nodes), func(other turn.Node) bool {
 		version, err := t.cluster.Version(ctx, other)
 		return err == nil && semver.Compare(semver.MajorMinor(version), semver.MajorMinor(t.Kubernetes.Version)) >= 0
