@@ -358,7 +358,7 @@ func (t *turns) tries(on access, change turn.Change, part, configuration string,
 		case err != nil:
 			return "its Talos API does not answer: " + err.Error(), nil
 		case !runs:
-			return "", errors.New("it has taken its former configuration back")
+			return "", errors.New("it has taken its former configuration back, without " + part)
 		}
 		return "", nil
 	}

@@ -281,7 +281,7 @@ func TestTurns_WhatANodeHasTakenBackIsNotAppliedForGood(t *testing.T) {
 		turns := turnsOf(t, on)
 		cluster.SetDefaults(&turns.declared.TurnLimits)
 		err := turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}"))
-		require.ErrorContains(t, err, "infra-cp-1 is not back: it has taken its former configuration back; before that, ")
+		require.ErrorContains(t, err, "infra-cp-1 is not back: it has taken its former configuration back, without ")
 		require.Error(t, turns.engine.Failed())
 	})
 }
