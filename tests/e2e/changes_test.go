@@ -34,6 +34,7 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 		{"values of charts", chartValues.make(load)},
 		{"a provider of secrets, and Proxmox VE without a check of its certificate", providerAdded.make(load)},
 		{"cert-manager and the provider of secrets removed", servicesRemoved.make(load)},
+		{"a check that does not hold, for which a node waits", waitsForCheck},
 		{"a taint of a worker that runs", taintByHand(load)},
 		{"what is refused", refused},
 		{"disks", moreDisk.make(load)},

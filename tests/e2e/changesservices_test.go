@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -94,4 +95,30 @@ var noGitOps = run{
 	}},
 	says:   `^warning: ReconciliationDisabled: `, // Pulumi shows the warnings of Kubernetes about what it deletes
 	effect: effect{replaced: []string{`^flux-system/`}},
+}
+
+// waitsForCheck declares a check that does not hold, beside more memory of a node: the node keeps running until the check holds.
+func waitsForCheck(l *lab) {
+	const name, word = "infra-spare-1", "the queue is empty"
+	l.kubectl("create", "configmap", "queue", "--namespace=default", "--from-literal=open=3")
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		s["slipway:checks"] = append(s["slipway:checks"].([]any), map[string]any{
+			"name": word, "expression": "object.data.open == '0'",
+			"objects": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "queue"},
+		})
+		s.pool(2)["memory"] = "17GiB"
+	})
+	before := l.boots()
+	up := l.up("infra")
+	up.reaches("the node waits for the check", func() bool { return strings.Contains(up.said(), word) })
+	up.lasts(10 * time.Second) // the time in which a node begins its turn
+	require.Equal(l.t, before, l.boots(), "nodes that have rebooted")
+	require.Empty(l.t, l.field("nodes", "{.items[?(@.spec.unschedulable==true)].metadata.name}"), "nodes that are cordoned")
+	l.kubectl("patch", "configmap", "queue", "--namespace=default", "--type=merge", `--patch={"data": {"open": "0"}}`)
+	said, err := up.end(longest)
+	require.NoError(l.t, err, "%s", end(said))
+	after := l.boots()
+	require.NotEqual(l.t, before[name], after[name])
+	after[name] = before[name]
+	require.Equal(l.t, before, after, "nodes that have rebooted, beside "+name)
 }
