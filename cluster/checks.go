@@ -1,9 +1,13 @@
 package cluster
 
 import (
+	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
@@ -83,16 +87,73 @@ func (o CheckedObjects) Title() string {
 // Compile returns the check's expression.
 func (c Check) Compile() (*syntax.Expression, error) { return syntax.CompileExpression(c.Expression) }
 
-// ownChecks checks the checks of the user.
-func (c clusterCheck) ownChecks() {
-	names := map[string]int{}
-	for i, check := range c.Checks {
+// CheckedObject is what was seen of an object that a check judges.
+type CheckedObject struct {
+	Namespace, Name string
+	Holds           bool   // the expression is true of it
+	Problem         string // why the expression is neither true nor false of it; "" otherwise
+}
+
+// Checked judges an object by an expression.
+func Checked(ctx context.Context, expression *syntax.Expression, object *unstructured.Unstructured) CheckedObject {
+	seen := CheckedObject{Namespace: object.GetNamespace(), Name: object.GetName()}
+	var err error
+	if seen.Holds, err = expression.Holds(ctx, object.Object); err != nil {
+		seen.Problem = err.Error()
+	}
+	return seen
+}
+
+// Title names the object in a report.
+func (o CheckedObject) Title(check Check) string {
+	one := check.Objects
+	one.Namespace, one.Name, one.Selector = o.Namespace, o.Name, ""
+	return one.Title()
+}
+
+// Reason says why the check does not hold: in the words of its author, if there are any.
+func (o CheckedObject) Reason(check Check) string {
+	return cmp.Or(check.Message, o.Problem, check.Expression+" is false")
+}
+
+// ValidateChecks returns every problem of checks in the spec of a run of the probe.
+func ValidateChecks(checks []Check) error {
+	var problems Findings
+	for i, check := range checks {
 		path := ItemPath("checks", i)
+		required := func(key, value, remedy string) {
+			if strings.TrimSpace(value) == "" {
+				problems.Add(path+key, remedy, "is empty")
+			}
+		}
+		required(".name", check.Name, "give a sentence")
+		required(".objects.apiVersion", check.Objects.APIVersion, "give a version such as apps/v1")
+		required(".objects.kind", check.Objects.Kind, "give a kind such as Deployment")
+		if _, err := check.Compile(); err != nil {
+			problems.Add(path+".expression", "correct it", err.Error())
+		}
+	}
+	problems.sameNames(checks)
+	return problems.Err()
+}
+
+// sameNames adds a problem for each check with the name of one before it.
+func (f *Findings) sameNames(checks []Check) {
+	names := map[string]int{}
+	for i, check := range checks {
 		if first, twice := names[check.Name]; twice && check.Name != "" {
-			c.Found(path+".name", "give each check its own", "%s is the name of checks[%d], too", check.Name, first)
+			f.Found(ItemPath("checks", i)+".name", "give each check its own", "%s is the name of checks[%d], too", check.Name, first)
 		} else {
 			names[check.Name] = i
 		}
+	}
+}
+
+// ownChecks checks the checks of the user.
+func (c clusterCheck) ownChecks() {
+	c.sameNames(c.Checks)
+	for i, check := range c.Checks {
+		path := ItemPath("checks", i)
 		if check.Objects.Kind == "Secret" && check.Objects.APIVersion == "v1" {
 			c.Found(path+".objects.kind", "check what uses it, such as an ExternalSecret's status", "Secret cannot be checked")
 		}

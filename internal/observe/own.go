@@ -34,25 +34,25 @@ func (o *Own) Watch(ctx context.Context) {
 // watchOwn watches the objects of checks of the stack file.
 func watchOwn[C any](w *watches[C], checks []cluster.Check, place func(*C) *own.Seen) {
 	for _, check := range checks {
-		publish := func(seen health.Seen[own.Object]) {
-			w.store.update(func(c *C) { put((*map[string]health.Seen[own.Object])(place(c)), check.Name, seen) })
+		publish := func(seen health.Seen[cluster.CheckedObject]) {
+			w.store.update(func(c *C) { put((*map[string]health.Seen[cluster.CheckedObject])(place(c)), check.Name, seen) })
 		}
 		w.Go(func() { watchOwnCheck(w.ctx, w.kube, check, publish) })
 	}
 }
 
-func watchOwnCheck(ctx context.Context, k *Kube, check cluster.Check, publish func(health.Seen[own.Object])) {
+func watchOwnCheck(ctx context.Context, k *Kube, check cluster.Check, publish func(health.Seen[cluster.CheckedObject])) {
 	expression, err := check.Compile()
 	if err != nil {
-		publish(health.Seen[own.Object]{Err: &health.Broken{Reason: err.Error(), Hopeless: true}})
+		publish(health.Seen[cluster.CheckedObject]{Err: &health.Broken{Reason: err.Error(), Hopeless: true}})
 		return
 	}
-	of, found := awaitKind(ctx, k, check.Objects, func(why *health.Broken) { publish(health.Seen[own.Object]{Err: why}) })
+	of, found := awaitKind(ctx, k, check.Objects, func(why *health.Broken) { publish(health.Seen[cluster.CheckedObject]{Err: why}) })
 	if !found {
 		return
 	}
-	watchAll(ctx, k, of, plain(func(object *unstructured.Unstructured) (own.Object, error) {
-		return own.See(ctx, expression, object), nil
+	watchAll(ctx, k, of, plain(func(object *unstructured.Unstructured) (cluster.CheckedObject, error) {
+		return cluster.Checked(ctx, expression, object), nil
 	}), publish)
 }
 

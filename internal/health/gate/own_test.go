@@ -17,7 +17,7 @@ func TestGate_WaitsForDeclaredChecksUnlessCiliumComesAfterIt(t *testing.T) {
 		Name: "all is well", Objects: cluster.CheckedObjects{APIVersion: "v1", Kind: "Node"}, Expression: "false", Message: "see the runbook",
 	}}
 	seen := healthy(spec)
-	for _, objects := range []own.Seen{nil, {"all is well": {Synced: true, Items: []own.Object{{Name: "infra-cp-1"}}}}} {
+	for _, objects := range []own.Seen{nil, {"all is well": {Synced: true, Items: []cluster.CheckedObject{{Name: "infra-cp-1"}}}}} {
 		seen.Own = objects
 		spec.Cilium = &Cilium{Namespace: "kube-system"}
 		assert.False(t, health.Hold(Evaluate(spec, seen)))

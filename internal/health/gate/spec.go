@@ -11,7 +11,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -84,7 +83,7 @@ func (s *Spec) DropCredentials() {
 
 // ValidateDeclared returns every problem of what is declared.
 func (s *Spec) ValidateDeclared() error {
-	problems := append([]error{validateNodes(s.Nodes), own.Validate(s.Checks)}, validateOthers(s.Nodes, s.Others)...)
+	problems := append([]error{validateNodes(s.Nodes), cluster.ValidateChecks(s.Checks)}, validateOthers(s.Nodes, s.Others)...)
 	if s.Network != nil {
 		problems = append(problems, s.Network.validate()...)
 	}

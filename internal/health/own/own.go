@@ -3,44 +3,17 @@ package own
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
 	"github.com/siderolabs/gen/xslices"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/cluster/syntax"
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// Object is what was seen of an object that a check judges.
-type Object struct {
-	Namespace, Name string
-	Holds           bool   // the expression is true of it
-	Problem         string // why the expression is neither true nor false of it; "" otherwise
-}
-
 // Seen are the objects of each check, by its name.
-type Seen map[string]health.Seen[Object]
-
-// See judges an object by an expression.
-func See(ctx context.Context, expression *syntax.Expression, object *unstructured.Unstructured) Object {
-	seen := Object{Namespace: object.GetNamespace(), Name: object.GetName()}
-	var err error
-	if seen.Holds, err = expression.Holds(ctx, object.Object); err != nil {
-		seen.Problem = err.Error()
-	}
-	return seen
-}
-
-// Title names the object in a report.
-func (o Object) Title(check cluster.Check) string {
-	one := check.Objects
-	one.Namespace, one.Name, one.Selector = o.Namespace, o.Name, ""
-	return one.Title()
-}
+type Seen map[string]health.Seen[cluster.CheckedObject]
 
 // Absent is what a check does without any object.
 type Absent bool
@@ -63,7 +36,7 @@ func Evaluate(checks []cluster.Check, seen Seen, absent Absent) []health.Result 
 	return health.Evaluate(all, absent, seen, nil)
 }
 
-func judge(check cluster.Check, objects health.Seen[Object], absent Absent) []health.Result {
+func judge(check cluster.Check, objects health.Seen[cluster.CheckedObject], absent Absent) []health.Result {
 	title := check.Objects.Title()
 	unknown := objects.Err != nil && objects.Err.Unknown
 	if result, unread := objects.Unread(title, "the objects"); unread && !unknown {
@@ -75,10 +48,10 @@ func judge(check cluster.Check, objects health.Seen[Object], absent Absent) []he
 		}
 		return []health.Result{health.Fail(title, "does not exist").WithCommand(command(check, ""))}
 	}
-	return xslices.Map(objects.Items, func(object Object) health.Result { return object.judge(check) })
+	return xslices.Map(objects.Items, func(object cluster.CheckedObject) health.Result { return judgeOne(check, object) })
 }
 
-func (o Object) judge(check cluster.Check) health.Result {
+func judgeOne(check cluster.Check, o cluster.CheckedObject) health.Result {
 	if o.Holds {
 		return health.Pass(o.Title(check))
 	}
@@ -88,11 +61,6 @@ func (o Object) judge(check cluster.Check) health.Result {
 	}
 	check.Objects.Name = o.Name
 	return result.WithCommand(command(check, o.Namespace))
-}
-
-// Reason says why the check does not hold: in the words of its author, if there are any.
-func (o Object) Reason(check cluster.Check) string {
-	return cmp.Or(check.Message, o.Problem, check.Expression+" is false")
 }
 
 // command returns the command that shows the objects.

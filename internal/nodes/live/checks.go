@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
@@ -26,7 +25,7 @@ func (c *Cluster) Unmet(ctx context.Context, checks []cluster.Check) (string, er
 			return "", fmt.Errorf("%s: %w", check.Name, err)
 		}
 		for i := range objects {
-			if seen := own.See(ctx, expression, &objects[i]); !seen.Holds {
+			if seen := cluster.Checked(ctx, expression, &objects[i]); !seen.Holds {
 				return fmt.Sprintf("not so: %s (%s: %s)", check.Name, seen.Title(check), seen.Reason(check)), nil
 			}
 		}

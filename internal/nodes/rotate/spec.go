@@ -11,7 +11,6 @@ import (
 	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/health/own"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -59,7 +58,7 @@ func (s *Spec) Longest() time.Duration {
 
 // Validate returns every problem of the spec. Its errors hold nothing of keys and certificates.
 func (s *Spec) Validate() error {
-	problems := []error{s.CheckTarget(), own.Validate(s.Checks)}
+	problems := []error{s.CheckTarget(), cluster.ValidateChecks(s.Checks)}
 	switch s.Of {
 	case Talos:
 	case Kubernetes:

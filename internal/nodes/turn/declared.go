@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/health/own"
 )
 
 // Declared is the part of a spec that says in which cluster nodes take turns, and by which limits and checks.
@@ -28,5 +27,5 @@ func DeclaredOf(c *cluster.Cluster, machines []cluster.Machine) Declared {
 
 // Validate returns every problem. Its errors hold nothing of the talosconfig.
 func (d Declared) Validate() error {
-	return errors.Join(d.CheckTarget(), d.CheckTalosconfig(), checkLimits(d.TurnLimits), own.Validate(d.Checks))
+	return errors.Join(d.CheckTarget(), d.CheckTalosconfig(), checkLimits(d.TurnLimits), cluster.ValidateChecks(d.Checks))
 }
