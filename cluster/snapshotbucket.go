@@ -1,6 +1,10 @@
 package cluster
 
-import "github.com/slipway-platform/slipway/cluster/syntax"
+import (
+	"cmp"
+
+	"github.com/slipway-platform/slipway/cluster/syntax"
+)
 
 // The settings of the stack file with the bucket for snapshots of etcd. The CronJob of the tree uses them, and `up` does with the keys
 // snapshotAccessKey and snapshotSecretKey.
@@ -14,6 +18,30 @@ const (
 	snapshotAccessKey = "snapshotAccessKey"
 	snapshotSecretKey = "snapshotSecretKey"
 )
+
+// S3Bucket is a bucket of a server that speaks S3, with keys that may use it.
+type S3Bucket struct {
+	Endpoint  string `json:"endpoint"`  // https URL of the server
+	Name      string `json:"name"`      // of the bucket
+	Region    string `json:"region"`    // of the bucket
+	AccessKey string `json:"accessKey"` // secret
+	SecretKey string `json:"secretKey"` // secret
+}
+
+// String returns the server and the name, without the keys.
+func (b *S3Bucket) String() string { return "bucket " + b.Name + " at " + b.Endpoint }
+
+// BucketOfSnapshots returns the bucket for snapshots of etcd; nil if `up` has no keys for it.
+func (c *Cluster) BucketOfSnapshots() *S3Bucket {
+	if !c.SnapshotAccessKey.IsSet() {
+		return nil
+	}
+	of := c.GitOps.Settings
+	return &S3Bucket{
+		Endpoint: of[SnapshotEndpoint], Name: of[SnapshotBucket], Region: cmp.Or(of[SnapshotRegion], "us-east-1"),
+		AccessKey: c.SnapshotAccessKey.Reveal(), SecretKey: c.SnapshotSecretKey.Reveal(),
+	}
+}
 
 func (c clusterCheck) snapshotBucket() {
 	if !c.SnapshotAccessKey.IsSet() && !c.SnapshotSecretKey.IsSet() {

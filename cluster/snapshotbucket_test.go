@@ -61,3 +61,14 @@ func TestAdvice_NamesABucketThatUpHasNoKeysFor(t *testing.T) {
 	assert.Equal(t, "snapshotAccessKey: is missing: the snapshots before a change stay where up runs, and are not copied to the bucket of "+
 		"lifecycle.snapshots.scheduled; set it, and snapshotSecretKey", after[len(after)-1].Error())
 }
+
+func TestBucketOfSnapshots_IsTheBucketOfTheSettingsWithTheKeysOfUp(t *testing.T) {
+	c := &cluster.Cluster{}
+	c.GitOps.Settings = map[string]string{"ETCD_BACKUP_ENDPOINT": "https://s3.example.com", "ETCD_BACKUP_BUCKET": "etcd"}
+	assert.Nil(t, c.BucketOfSnapshots(), "without keys")
+	c.SnapshotAccessKey, c.SnapshotSecretKey = cluster.NewSecret("ID"), cluster.NewSecret("KEY")
+	assert.Equal(t, &cluster.S3Bucket{Endpoint: "https://s3.example.com", Name: "etcd", Region: "us-east-1", AccessKey: "ID", SecretKey: "KEY"},
+		c.BucketOfSnapshots())
+	c.GitOps.Settings["ETCD_BACKUP_REGION"] = "eu-central-1"
+	assert.Equal(t, "eu-central-1", c.BucketOfSnapshots().Region)
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	"github.com/slipway-platform/slipway/internal/bucket"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
@@ -29,7 +28,7 @@ func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *Readiness
 		Approve:  c.Kubernetes.MetricsServer,
 	}
 	if c.Lifecycle.Snapshots.Scheduled {
-		args.Backup = &gate.Backup{Bucket: bucket.OfSnapshots(c)}
+		args.Backup = &gate.Backup{Bucket: c.BucketOfSnapshots()}
 	}
 	// Secret, because a short secret can be guessed from its checksum.
 	if patches := c.TalosSecretPatches.Reveal(); patches != "" {

@@ -2,7 +2,6 @@
 package bucket
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,43 +18,19 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Bucket is a bucket with keys that may use it.
-type Bucket struct {
-	Endpoint  string `json:"endpoint"`  // https URL of the server
-	Name      string `json:"name"`      // of the bucket
-	Region    string `json:"region"`    // of the bucket
-	AccessKey string `json:"accessKey"` // secret
-	SecretKey string `json:"secretKey"` // secret
-}
-
 // Object is an object of a bucket.
 type Object struct {
 	Key     string
 	Changed time.Time
 }
 
-// OfSnapshots returns the bucket for snapshots of etcd that a stack file declares; nil if `up` has no keys for it.
-func OfSnapshots(c *cluster.Cluster) *Bucket {
-	if !c.SnapshotAccessKey.IsSet() {
-		return nil
-	}
-	of := c.GitOps.Settings
-	return &Bucket{
-		Endpoint: of[cluster.SnapshotEndpoint], Name: of[cluster.SnapshotBucket], Region: cmp.Or(of[cluster.SnapshotRegion], "us-east-1"),
-		AccessKey: c.SnapshotAccessKey.Reveal(), SecretKey: c.SnapshotSecretKey.Reveal(),
-	}
-}
-
-// Prefix begins the keys of a cluster's snapshots in the bucket, both those of the CronJob and those of `up`.
-func Prefix(cluster string) string { return cluster + "/" }
-
-// String returns the server and the name, without the keys.
-func (b *Bucket) String() string { return "bucket " + b.Name + " at " + b.Endpoint }
+// Prefix begins the keys of the named cluster's snapshots in the bucket, both those of the CronJob and those of `up`.
+func Prefix(name string) string { return name + "/" }
 
 // attempts is how often a request is made that fails for a reason that may pass.
 const attempts = 3
 
-func (b *Bucket) client() (*minio.Client, error) {
+func open(b *cluster.S3Bucket) (*minio.Client, error) {
 	server, err := url.Parse(b.Endpoint)
 	if err != nil {
 		return nil, err
@@ -68,8 +43,8 @@ func (b *Bucket) client() (*minio.Client, error) {
 }
 
 // Put writes a file under a key. Keys that may only write are enough.
-func (b *Bucket) Put(ctx context.Context, key, path string) error {
-	client, err := b.client()
+func Put(ctx context.Context, b *cluster.S3Bucket, key, path string) error {
+	client, err := open(b)
 	if err == nil {
 		_, err = client.FPutObject(ctx, b.Name, key, path, minio.PutObjectOptions{
 			ContentType: "application/octet-stream",
@@ -77,34 +52,34 @@ func (b *Bucket) Put(ctx context.Context, key, path string) error {
 			SendContentMd5: true, DisableContentSha256: true,
 		})
 	}
-	return b.explain(err)
+	return explain(b, err)
 }
 
 // Get copies an object.
-func (b *Bucket) Get(ctx context.Context, key string, to io.Writer) error {
-	client, err := b.client()
+func Get(ctx context.Context, b *cluster.S3Bucket, key string, to io.Writer) error {
+	client, err := open(b)
 	if err != nil {
-		return b.explain(err)
+		return explain(b, err)
 	}
 	object, err := client.GetObject(ctx, b.Name, key, minio.GetObjectOptions{})
 	if err != nil {
-		return b.explain(err)
+		return explain(b, err)
 	}
 	defer object.Close() //nolint:errcheck // all was read, or the error says more
 	_, err = io.Copy(to, object)
-	return b.explain(err)
+	return explain(b, err)
 }
 
 // List returns the objects whose keys have a prefix, the oldest first.
-func (b *Bucket) List(ctx context.Context, prefix string) ([]Object, error) {
-	client, err := b.client()
+func List(ctx context.Context, b *cluster.S3Bucket, prefix string) ([]Object, error) {
+	client, err := open(b)
 	if err != nil {
-		return nil, b.explain(err)
+		return nil, explain(b, err)
 	}
 	var objects []Object
 	for one := range client.ListObjectsIter(ctx, b.Name, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
 		if one.Err != nil {
-			return nil, b.explain(one.Err)
+			return nil, explain(b, one.Err)
 		}
 		objects = append(objects, Object{Key: one.Key, Changed: one.LastModified})
 	}
@@ -113,7 +88,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]Object, error) {
 }
 
 // explain returns an error with the bucket, and with the code by which S3 names the cause. It holds nothing of the keys.
-func (b *Bucket) explain(err error) error {
+func explain(b *cluster.S3Bucket, err error) error {
 	var refused minio.ErrorResponse
 	switch {
 	case err == nil:

@@ -32,17 +32,17 @@ func (g *Gate) watchBackup(w *watches[gate.Cluster]) {
 const bucketTimeout = 15 * time.Second
 
 // newestBackup returns the newest snapshot in the bucket that the CronJob has put there. Those of `up` have other names.
-func newestBackup(ctx context.Context, in *bucket.Bucket, of string) gate.BackupObject {
+func newestBackup(ctx context.Context, in *cluster.S3Bucket, of string) gate.BackupObject {
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
-	objects, err := in.List(ctx, bucket.Prefix(of))
+	objects, err := bucket.List(ctx, in, bucket.Prefix(of))
 	seen := gate.BackupObject{Read: time.Now()}
 	if err != nil {
 		seen.Err = &health.Broken{Reason: err.Error()}
 	}
 	for _, object := range objects { // the oldest first
 		if strings.HasSuffix(object.Key, ".snap.age") {
-			seen.Newest = object
+			seen.Key, seen.Changed = object.Key, object.Changed
 		}
 	}
 	return seen

@@ -18,13 +18,13 @@ func TestNewestBackup_IsTheNewestObjectOfTheCronJobOfThisCluster(t *testing.T) {
 	in := server.Start(t)
 	seen := newestBackup(t.Context(), in, "infra")
 	require.Nil(t, seen.Err)
-	assert.True(t, seen.Newest.Changed.IsZero())
+	assert.True(t, seen.Changed.IsZero())
 	server.Put("infra/infra-2026-11-26T06:17:00Z.snap.age", nil, noon.Add(-2*time.Hour))
 	server.Put("infra/infra-2026-11-26T00:17:00Z.snap.age", nil, noon.Add(-8*time.Hour))
 	server.Put("infra/infra-20261126T120000Z.db.age", nil, noon) // of `up`
 	server.Put("apps/apps-2026-11-26T12:17:00Z.snap.age", nil, noon)
 	seen = newestBackup(t.Context(), in, "infra")
-	assert.Equal(t, "infra/infra-2026-11-26T06:17:00Z.snap.age", seen.Newest.Key)
+	assert.Equal(t, "infra/infra-2026-11-26T06:17:00Z.snap.age", seen.Key)
 	assert.WithinDuration(t, time.Now(), seen.Read, time.Minute)
 	server.OnRequest = func(*http.Request) string { return "AccessDenied" }
 	seen = newestBackup(t.Context(), in, "infra")

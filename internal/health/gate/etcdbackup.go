@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/bucket"
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
 // Backup means that snapshots of etcd are taken by a schedule.
 type Backup struct {
-	Bucket *bucket.Bucket `json:"bucket,omitempty"` // into which they go; its keys are secret; nil: only the CronJob is looked at
+	Bucket *cluster.S3Bucket `json:"bucket,omitempty"` // into which they go; its keys are secret; nil: only the CronJob is looked at
 }
 
 // BackupName is the name of the CronJob in the namespace cluster.BackupNamespace.
@@ -29,9 +28,10 @@ type CronJob struct {
 
 // BackupObject is the newest snapshot of the CronJob in the bucket.
 type BackupObject struct {
-	Read   time.Time     // when the bucket was read; zero: not yet
-	Newest bucket.Object // zero: there is none
-	Err    *health.Broken
+	Read    time.Time // when the bucket was read; zero: not yet
+	Key     string    // of the object
+	Changed time.Time // zero: there is none
+	Err     *health.Broken
 }
 
 // backupAge is the age of a snapshot from which the gate warns.
@@ -57,14 +57,14 @@ var etcdBackup = check{
 }
 
 // backup judges the newest snapshot, from the bucket or by the CronJob.
-func (seen *Cluster) backup(in *bucket.Bucket) health.Result {
+func (seen *Cluster) backup(in *cluster.S3Bucket) health.Result {
 	var job CronJob
 	if len(seen.CronJobs.Items) > 0 {
 		job = seen.CronJobs.Items[0]
 	}
 	read, newest, what := job.Read, job.Succeeded, "the last success of the CronJob"
 	if listed := in != nil && seen.Backup.Err == nil; listed {
-		read, newest, what = seen.Backup.Read, seen.Backup.Newest.Changed, "the newest snapshot in the bucket, "+seen.Backup.Newest.Key+","
+		read, newest, what = seen.Backup.Read, seen.Backup.Changed, "the newest snapshot in the bucket, "+seen.Backup.Key+","
 	}
 	fresh := func(since time.Time) bool { return !since.IsZero() && read.Sub(since) <= backupAge }
 	switch {

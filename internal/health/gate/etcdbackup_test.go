@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/bucket"
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -18,14 +18,14 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 func backedUp(change func(*Cluster)) func() (*Spec, *Cluster) {
 	return func() (*Spec, *Cluster) {
 		spec := declared()
-		spec.Backup = &Backup{Bucket: &bucket.Bucket{Name: "etcd"}}
+		spec.Backup = &Backup{Bucket: &cluster.S3Bucket{Name: "etcd"}}
 		seen := healthy(spec)
 		seen.CronJobs = health.Seen[CronJob]{Synced: true, Items: []CronJob{{
 			Read: noon, Created: noon.AddDate(0, -1, 0), Scheduled: noon.Add(-time.Hour), Succeeded: noon.Add(-time.Hour),
 		}}}
-		seen.Backup = BackupObject{Read: noon, Newest: bucket.Object{
-			Key: "infra/infra-2026-11-26T11:00:00Z.snap.age", Changed: noon.Add(-time.Hour),
-		}}
+		seen.Backup = BackupObject{
+			Read: noon, Key: "infra/infra-2026-11-26T11:00:00Z.snap.age", Changed: noon.Add(-time.Hour),
+		}
 		change(seen)
 		return spec, seen
 	}
@@ -34,7 +34,7 @@ func backedUp(change func(*Cluster)) func() (*Spec, *Cluster) {
 func oldBackup(seen *Cluster) {
 	old := noon.Add(-30 * time.Hour)
 	seen.CronJobs.Items[0].Succeeded = old
-	seen.Backup.Newest = bucket.Object{Key: "infra/infra-2026-11-25T06:00:00Z.snap.age", Changed: old}
+	seen.Backup.Key, seen.Backup.Changed = "infra/infra-2026-11-25T06:00:00Z.snap.age", old
 }
 
 var (
@@ -44,16 +44,16 @@ var (
 		oldBackup(seen)
 		seen.CronJobs.Items[0].Suspended = true
 	}))
-	_ = scenario("backup-lost-in-the-bucket", true, backedUp(func(seen *Cluster) { seen.Backup.Newest = bucket.Object{} }))
+	_ = scenario("backup-lost-in-the-bucket", true, backedUp(func(seen *Cluster) { seen.Backup = BackupObject{Read: noon} }))
 	_ = scenario("backup-in-a-bucket-that-cannot-be-listed", true, backedUp(func(seen *Cluster) {
 		oldBackup(seen)
 		seen.Backup = BackupObject{Read: noon, Err: &health.Broken{Reason: "bucket etcd at https://s3.home.arpa: AccessDenied: Access Denied"}}
 	}))
 	_ = scenario("backup-before-its-cronjob", true, backedUp(func(seen *Cluster) {
-		seen.CronJobs.Items, seen.Backup.Newest = nil, bucket.Object{}
+		seen.CronJobs.Items, seen.Backup = nil, BackupObject{Read: noon}
 	}))
 	_ = scenario("backup-of-a-new-cronjob", true, backedUp(func(seen *Cluster) {
-		seen.Backup.Newest = bucket.Object{}
+		seen.Backup = BackupObject{Read: noon}
 		seen.CronJobs.Items[0] = CronJob{Read: noon, Created: noon.Add(-time.Hour)}
 	}))
 	_ = scenario("backup-with-an-unreadable-cronjob", true, backedUp(func(seen *Cluster) {
@@ -84,7 +84,7 @@ func TestGate_WaitsUntilItHasSeenTheSnapshots(t *testing.T) {
 
 func TestSpec_PublicHoldsNoKeysOfTheBucket(t *testing.T) {
 	spec := declared()
-	spec.Backup = &Backup{Bucket: &bucket.Bucket{Name: "etcd", AccessKey: "ACCESS", SecretKey: "SECRET"}}
+	spec.Backup = &Backup{Bucket: &cluster.S3Bucket{Name: "etcd", AccessKey: "ACCESS", SecretKey: "SECRET"}}
 	text, err := health.Public(spec)
 	require.NoError(t, err)
 	assert.Contains(t, text, `"backup":{}`)

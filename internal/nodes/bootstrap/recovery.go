@@ -147,7 +147,7 @@ func (s *Spec) inBucket(ctx context.Context) string {
 	if from == nil {
 		return ""
 	}
-	objects, err := from.List(ctx, bucket.Prefix(s.Cluster))
+	objects, err := bucket.List(ctx, from, bucket.Prefix(s.Cluster))
 	switch {
 	case err != nil:
 		return "; " + err.Error()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/bucket"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -38,13 +37,13 @@ type Recovery struct {
 	Nodes    []string `json:"nodes,omitempty"`    // names of the cluster's nodes, of which the snapshot has one
 	Key      string   `json:"key,omitempty"`      // with which the machine secrets encrypt Secrets, in base64; secret
 
-	Bucket *bucket.Bucket `json:"bucket,omitempty"` // of the snapshots; nil means none
+	Bucket *cluster.S3Bucket `json:"bucket,omitempty"` // of the snapshots; nil means none
 }
 
 // RecoveryOf returns what becomes of a declared cluster whose control planes are all new, by the key of its machine secrets for Secrets.
 func RecoveryOf(c *cluster.Cluster, key string) Recovery {
 	declared := c.Lifecycle.Snapshots
-	made := Recovery{Folder: declared.Folder, From: declared.RecoverFrom, Bucket: bucket.OfSnapshots(c)}
+	made := Recovery{Folder: declared.Folder, From: declared.RecoverFrom, Bucket: c.BucketOfSnapshots()}
 	if declared.Restores() {
 		made.Identity, made.Key = c.SnapshotIdentity.Reveal(), key
 		for _, node := range c.Machines() {

@@ -15,6 +15,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/bucket"
 )
 
@@ -51,12 +52,12 @@ func Open(path, identities string) (*Opened, error) {
 }
 
 // OpenObject opens a snapshot that is an object of a bucket, as Open opens a file. It is in a temporary file without a name, too.
-func OpenObject(ctx context.Context, from *bucket.Bucket, key, identities string) (*Opened, error) {
+func OpenObject(ctx context.Context, from *cluster.S3Bucket, key, identities string) (*Opened, error) {
 	file, err := unnamedFile()
 	if err != nil {
 		return nil, err
 	}
-	if err = from.Get(ctx, key, file); err == nil {
+	if err = bucket.Get(ctx, from, key, file); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 
 // Place says where the snapshots of a cluster are kept that are taken before a change.
 type Place struct {
-	Folder     string         `json:"folder,omitempty"`     // below ${XDG_STATE_HOME:-~/.local/state}/slipway; "" means that none is taken
-	Keep       int            `json:"keep,omitempty"`       // how many of a cluster are kept in the folder; 0 means all
-	Recipients []string       `json:"recipients,omitempty"` // age public keys that it is encrypted to; none: not encrypted
-	Bucket     *bucket.Bucket `json:"bucket,omitempty"`     // that gets a copy of each; nil means none
+	Folder     string            `json:"folder,omitempty"`     // below ${XDG_STATE_HOME:-~/.local/state}/slipway; "" means that none is taken
+	Keep       int               `json:"keep,omitempty"`       // how many of a cluster are kept in the folder; 0 means all
+	Recipients []string          `json:"recipients,omitempty"` // age public keys that it is encrypted to; none: not encrypted
+	Bucket     *cluster.S3Bucket `json:"bucket,omitempty"`     // that gets a copy of each; nil means none
 }
 
 // PlaceOf returns the place that a stack file declares.
 func PlaceOf(c *cluster.Cluster) Place {
 	declared := c.Lifecycle.Snapshots
-	return Place{Folder: declared.Folder, Keep: declared.Keep, Recipients: declared.Recipients, Bucket: bucket.OfSnapshots(c)}
+	return Place{Folder: declared.Folder, Keep: declared.Keep, Recipients: declared.Recipients, Bucket: c.BucketOfSnapshots()}
 }
 
 // Source gives snapshots of etcd, as etcd sends them.
@@ -112,7 +112,7 @@ func (p Place) copy(ctx context.Context, cluster, path string, say func(format s
 		return nil
 	}
 	key := bucket.Prefix(cluster) + filepath.Base(path)
-	if err := p.Bucket.Put(ctx, key, path); err != nil {
+	if err := bucket.Put(ctx, p.Bucket, key, path); err != nil {
 		return fmt.Errorf("the snapshot %s was not copied: %w; fix that, or go on without a copy: pulumi config rm slipway:snapshotAccessKey, "+
 			"and slipway:snapshotSecretKey", path, err)
 	}

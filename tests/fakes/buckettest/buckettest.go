@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/bucket"
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Server is a server of one bucket, over http. The zero Server is empty and ready for use. It checks no signatures, and knows no objects
@@ -34,11 +34,11 @@ type object struct {
 }
 
 // Start serves the bucket until the test ends.
-func (s *Server) Start(t testing.TB) *bucket.Bucket {
+func (s *Server) Start(t testing.TB) *cluster.S3Bucket {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	return &bucket.Bucket{Endpoint: server.URL, Name: "etcd", Region: "us-east-1", AccessKey: "ACCESS", SecretKey: "SECRET-KEY"}
+	return &cluster.S3Bucket{Endpoint: server.URL, Name: "etcd", Region: "us-east-1", AccessKey: "ACCESS", SecretKey: "SECRET-KEY"}
 }
 
 // Put adds an object.
