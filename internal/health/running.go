@@ -1,11 +1,10 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
-
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // running is the state of a Wait that runs.
@@ -71,7 +70,7 @@ func (r *running) next(now time.Time) (outcome Outcome, again time.Time) {
 	if r.hopelessSince.IsZero() {
 		return "", time.Time{}
 	}
-	givesUp := r.hopelessSince.Add(probe.Duration(r.Grace).Or(defaultGrace))
+	givesUp := r.hopelessSince.Add(grace)
 	if now.Before(givesUp) {
 		return "", givesUp
 	}
@@ -80,7 +79,7 @@ func (r *running) next(now time.Time) (outcome Outcome, again time.Time) {
 
 // opens returns when all conditions, which hold now, will have held for long enough.
 func (r *running) opens(now time.Time) time.Time {
-	stable, trusted := r.holdsSince.Add(probe.Duration(r.StableFor).Or(DefaultStableFor)), r.conditions.trusted(now)
+	stable, trusted := r.holdsSince.Add(cmp.Or(r.StableFor, DefaultStableFor)), r.conditions.trusted(now)
 	if stable.After(trusted) {
 		return stable
 	}

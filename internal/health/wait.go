@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -18,9 +19,9 @@ const (
 	Interrupted Outcome = "interrupted" // the context ended
 )
 
-// defaultGrace is how long a result must stay hopeless before the wait ends: an API server that starts may refuse valid credentials for
+// grace is how long a result must stay hopeless before the wait ends: an API server that starts may refuse valid credentials for
 // a moment.
-const defaultGrace = 30 * time.Second
+const grace = 30 * time.Second
 
 // Wait evaluates checks until all conditions hold.
 type Wait struct {
@@ -28,7 +29,6 @@ type Wait struct {
 	Changed   <-chan struct{} // receives when something that Evaluate reads has changed
 	Timeout   time.Duration   // 0 means DefaultTimeout
 	StableFor time.Duration   // how long all conditions must hold without a break; 0 means DefaultStableFor
-	Grace     time.Duration   // how long a result must stay hopeless to end the wait; 0 means 30 s
 	Heartbeat time.Duration   // between two calls of Reporter.Heartbeat; 0 means 15 s
 	Reporter  Reporter        // nil reports nothing
 	// Once ends the wait as soon as everything has been read, whether it holds or not.
@@ -63,10 +63,10 @@ type End struct {
 func (w Wait) Run(ctx context.Context) End {
 	r := w.begin()
 	defer r.confirm.stop()
-	timeout := probe.Duration(w.Timeout).Or(DefaultTimeout)
+	timeout := cmp.Or(w.Timeout, DefaultTimeout)
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
-	heartbeat := time.NewTicker(probe.Duration(w.Heartbeat).Or(15 * time.Second))
+	heartbeat := time.NewTicker(cmp.Or(w.Heartbeat, 15*time.Second))
 	defer heartbeat.Stop()
 	for {
 		began := time.Now()

@@ -279,13 +279,13 @@ func TestWait_EndsEarlyOnlyIfAResultStaysHopeless(t *testing.T) {
 		start := time.Now()
 		end := Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context())
 		assert.Equal(t, Hopeless, end.Outcome)
-		assert.Equal(t, defaultGrace, time.Since(start))
+		assert.Equal(t, grace, time.Since(start))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.hopeless.Store(true)
-		time.AfterFunc(defaultGrace-time.Second, func() { w.hopeless.Store(false); w.become(false) })
-		time.AfterFunc(2*defaultGrace, func() { w.become(true) })
+		time.AfterFunc(grace-time.Second, func() { w.hopeless.Store(false); w.become(false) })
+		time.AfterFunc(2*grace, func() { w.become(true) })
 		assert.Equal(t, Open, Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context()).Outcome)
 	})
 }

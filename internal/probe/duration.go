@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -25,8 +26,5 @@ func (d Duration) String() string { return time.Duration(d).String() }
 
 // Or returns d, or the default if d is 0.
 func (d Duration) Or(byDefault time.Duration) time.Duration {
-	if d == 0 {
-		return byDefault
-	}
-	return time.Duration(d)
+	return cmp.Or(time.Duration(d), byDefault)
 }

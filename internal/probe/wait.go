@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -23,12 +24,12 @@ func (w Wait) Until(ctx context.Context, what string, look func(context.Context)
 		ctx, cancel = context.WithTimeoutCause(ctx, w.Limit, fmt.Errorf("gave up after %s", w.Limit))
 		defer cancel()
 	}
-	ticker := time.NewTicker(Duration(w.Every).Or(time.Second))
+	ticker := time.NewTicker(cmp.Or(w.Every, time.Second))
 	defer ticker.Stop()
 	var since time.Time // when nothing was missing for the first time without a break
 	said, last := "", "no answer yet"
 	for {
-		looking, done := context.WithTimeout(ctx, Duration(w.Look).Or(10*time.Second))
+		looking, done := context.WithTimeout(ctx, cmp.Or(w.Look, 10*time.Second))
 		missing, err := look(looking)
 		done()
 		if !over(ctx) {
