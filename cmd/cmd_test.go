@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 // TestMain makes the test's binary the command if it is started under its name, so that nothing is linked a second time.

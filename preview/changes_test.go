@@ -34,7 +34,7 @@ const (
 // handedOver makes Flux the owner of a component.
 var handedOver = []edit{
 	{infra, "  slipway:cilium:\n", "  slipway:certManager: {owner: flux}\n  slipway:cilium:\n"},
-	{certManagerFile, "", "stacks/config/fixtures/owned/cert-manager.yaml"},
+	{certManagerFile, "", "tests/clusters/fixtures/owned/cert-manager.yaml"},
 }
 
 // bases are what the changes of these names are compared with, if that is not the repository itself.
@@ -147,7 +147,7 @@ func TestPreview_OfInlineCiliumHasARolloutOnlyIfAnEngineOwnsIt(t *testing.T) {
 	assert.Contains(t, pulumis.Markdown(), "cilium.hubble.ui")
 	assert.NotContains(t, pulumis.Markdown(), "upgrades `cilium`")
 
-	file := edit{"kubernetes/clusters/infra/platform/cilium.yaml", "", "stacks/config/fixtures/owned/cilium.yaml"}
+	file := edit{"kubernetes/clusters/infra/platform/cilium.yaml", "", "tests/clusters/fixtures/owned/cilium.yaml"}
 	base, change := declared("    owner: flux\n", file), declared("    owner: flux\n    hubble: {ui: true}\n", file)
 	for _, ran := range []bool{false, true} {
 		for _, stacks := range [][]checkout.Stack{base, change} {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cmd/command"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 const root = "../.."
@@ -127,7 +127,7 @@ func TestConfigCheck_FindsAStackWithEitherEnding(t *testing.T) {
 }
 
 func TestConfigCheck_NeedsNoPassphraseForEncryptedValues(t *testing.T) {
-	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "fixtures", "valid"), "everything.yaml")
+	code, out, problems := checked(t, filepath.Join(root, "tests", "clusters", "fixtures", "valid"), "everything.yaml")
 	assert.Equal(t, valid, code, problems)
 	assert.Contains(t, out, "192.168.0.11,fd25:11::11\n")
 	assert.NotContains(t, out, "gitPassword", "it is set")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 func TestConfigCheck_NamesTheVersionThatTheManifestsNeed(t *testing.T) {

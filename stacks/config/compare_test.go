@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 // other returns a second cluster that conflicts in nothing with the fixture "ipv6", which is stack "home".

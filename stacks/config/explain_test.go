@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 func TestExplain_LoadsToTheSameCluster(t *testing.T) {

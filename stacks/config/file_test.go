@@ -129,7 +129,7 @@ func TestCheckText_AcceptsAFileWhoseConfigurationIsInAnEnvironment(t *testing.T)
 // Pulumi takes a key without a namespace for one of the project's (stackConfigNamespacedWithProject in its go/common/workspace).
 func TestParseFile_ReportsKeysThatPulumiGivesToTheProject(t *testing.T) {
 	folder := t.TempDir()
-	minimal, err := os.ReadFile("fixtures/valid/minimal.yaml")
+	minimal, err := os.ReadFile(filepath.Join(fixturesFolder, "valid", "minimal.yaml"))
 	require.NoError(t, err)
 	text := strings.Replace(string(minimal), "  slipway:gitops:", "  gitops:", 1)
 	text = strings.Replace(text, "config:", "encryptionsalt: v1:notasalt\nconfig:\n  home:gitPassword: {secure: \"v1:AAECAwQFBgcICQoL:bm90IGEgcmVhbCBjaXBoZXJ0ZXh0\"}", 1)

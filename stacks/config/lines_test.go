@@ -9,7 +9,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 func TestLine_FindsTheLineOfAPath(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 	"github.com/slipway-platform/slipway/tests/golden"
 )
 
@@ -128,7 +128,7 @@ func TestLoad_DecodesTheValidFixturesAsTheGoldenFilesShow(t *testing.T) {
 		t.Run(one.Name, func(t *testing.T) {
 			text, leaves := decoded(t, one.Name)
 			if one.Base == "" {
-				golden.File(t, filepath.Join("fixtures", "valid", one.Name+".golden"), text)
+				golden.File(t, filepath.Join(fixturesFolder, "valid", one.Name+".golden"), text)
 				return
 			}
 			_, base := decoded(t, one.Base)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	fluxrelease "github.com/slipway-platform/slipway/internal/engines/flux/release"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 	"github.com/slipway-platform/slipway/tests/golden"
 )
 
@@ -29,7 +29,7 @@ func TestOwned_TheFilesAreWrittenFromTheStackFile(t *testing.T) {
 		for _, release := range stack.Releases() {
 			text, err := fluxrelease.Text(release)
 			require.NoError(t, err)
-			golden.File(t, filepath.Join("fixtures", "owned", release.Name+".yaml"), text)
+			golden.File(t, filepath.Join(fixturesFolder, "owned", release.Name+".yaml"), text)
 		}
 	}
 }

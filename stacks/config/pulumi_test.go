@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 // readAsPulumi loads a stack file with Pulumi's own loader, and returns the texts that the engine passes to a program.

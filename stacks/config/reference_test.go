@@ -21,7 +21,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 	"github.com/slipway-platform/slipway/tests/golden"
 )
 

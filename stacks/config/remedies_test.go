@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 // TestRemedies_LeadToAnAcceptedFile follows every remedy of the invalid fixtures that says to the letter what to do. If another problem

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 // minimalWith returns the minimal fixture with one text replaced by another.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 // meshSection is the section of a stack file that declares its peers.

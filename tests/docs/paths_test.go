@@ -33,7 +33,7 @@ func inRepository(document, span string) (exists, ours bool) {
 	ours = err == nil || source.MatchString(span)
 	// Documents of a part name its files from there.
 	for _, from := range []string{
-		"", path.Dir(document), "lab", "kubernetes", "kubernetes/infrastructure", "stacks/config", "lab/registry", "templates/cluster",
+		"", path.Dir(document), "lab", "kubernetes", "kubernetes/infrastructure", "tests/clusters", "lab/registry", "templates/cluster",
 	} {
 		if found, err := filepath.Glob(filepath.Join(repository, from, pattern)); err == nil && len(found) > 0 {
 			return true, true

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 )
 
 // TestClusters_ThreeFormOneMesh creates three clusters of one node each. The third is one more stack file, one more folder for Flux, and

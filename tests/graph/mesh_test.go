@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/mesh"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/stacks"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

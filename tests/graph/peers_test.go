@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/stacks"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/stacks/contract"
 	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters/fixtures"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
