@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-platform/slipway/cmd/command"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 const snapshotDoes = `Takes a snapshot of etcd from a control plane, and checks that it is complete. The file holds all Secrets of the

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 

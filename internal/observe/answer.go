@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 const (

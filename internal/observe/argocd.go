@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/engines/argocd/handover"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 var (

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // ExternalSecrets reads what the checks of package externalsecrets judge. It only lists and watches objects.

@@ -13,9 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 const (

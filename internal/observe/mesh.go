@@ -16,10 +16,10 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // addressEvery is how often an address that does not answer is tried again: the server behind it takes seconds at least to come up.

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, error) {

@@ -21,9 +21,9 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/secrecy"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/storage"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 var (

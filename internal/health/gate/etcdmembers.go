@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Etcd is what a control plane says of etcd.

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 var _ = healthyPart(func(spec *Spec, seen *Cluster) {

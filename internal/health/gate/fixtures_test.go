@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // scenarios are clusters by name: what is declared, what is seen, and whether the gate holds for it.

@@ -1,8 +1,8 @@
 package gate
 
 import (
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // TalosNode is what the Talos API of a node says.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Talos's own health check looks at the kubelets of control planes only. This check looks at those of all nodes.

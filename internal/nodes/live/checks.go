@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 )
 
 // Unmet implements turn.Cluster.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 )
 
 // CiliumImages returns the images of Cilium's agents: of their pods, and those that their DaemonSet is changing them to; none without

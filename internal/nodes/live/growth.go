@@ -12,8 +12,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // leastGrowth is the least free space behind a partition that counts as growth of its disk. Disks are declared in GiB. Talos uses anything

@@ -12,9 +12,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/slipway-platform/slipway/cluster/secrecy"
-	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // How much is quoted of what a node's components have written.

@@ -39,8 +39,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/tests/fakes/talosapitest"
 )
 

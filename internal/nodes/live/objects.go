@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 )
 
 // Objects returns all objects of a resource; none if the cluster does not know it.

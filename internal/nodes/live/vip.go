@@ -16,8 +16,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // asideFor is how long a control plane leaves the virtual IP to others: Talos takes the former configuration back then, by itself.

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // clients are what connections for both CAs have in common. Each call makes a new connection: an open one stays when its client

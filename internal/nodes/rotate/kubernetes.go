@@ -22,9 +22,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // errUnauthorized is the answer of an API server that does not accept a client's certificate.

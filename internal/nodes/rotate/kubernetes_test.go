@@ -15,8 +15,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // apiServer starts an API server with a certificate of the second of two authorities, which accepts clients of that one alone.

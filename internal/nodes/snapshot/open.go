@@ -16,7 +16,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/bucket"
+	"github.com/slipway-platform/slipway/internal/clients/bucket"
 )
 
 // Opened is a snapshot that was read from a file, decrypted and verified. Close it.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/bucket"
+	"github.com/slipway-platform/slipway/internal/clients/bucket"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 

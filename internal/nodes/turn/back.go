@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/talosapi"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 )
 
 // awaitBack waits until a changed node is in service again: with another boot id if the change reboots it, with all that the change's own

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/talosapi"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 )
 
 // checked returns an engine with a check, which fails while failing returns true.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/talosapi"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 )
 
 // Durations of a removal that nobody declares.

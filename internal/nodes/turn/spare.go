@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // unjoined follows the name of a node with another machine that is no part of the cluster yet. Unlike a node that was only declared, the

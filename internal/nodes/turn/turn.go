@@ -17,8 +17,8 @@ import (
 	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Durations of turns that nobody declares.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/slipway-platform/slipway/internal/talosapi"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 )
 
 // errHoldsTalos means that a machine has or had a configuration: waiting does not change that.

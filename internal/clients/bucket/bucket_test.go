@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/bucket"
+	"github.com/slipway-platform/slipway/internal/clients/bucket"
 	"github.com/slipway-platform/slipway/tests/fakes/buckettest"
 )
 
