@@ -67,8 +67,8 @@ func TestBucketOfSnapshots_IsTheBucketOfTheSettingsWithTheKeysOfUp(t *testing.T)
 	c.GitOps.Settings = map[string]string{"ETCD_BACKUP_ENDPOINT": "https://s3.example.com", "ETCD_BACKUP_BUCKET": "etcd"}
 	assert.Nil(t, c.BucketOfSnapshots(), "without keys")
 	c.SnapshotAccessKey, c.SnapshotSecretKey = cluster.NewSecret("ID"), cluster.NewSecret("KEY")
-	assert.Equal(t, &cluster.S3Bucket{Endpoint: "https://s3.example.com", Name: "etcd", Region: "us-east-1", AccessKey: "ID", SecretKey: "KEY"},
-		c.BucketOfSnapshots())
+	want := &cluster.S3Bucket{Endpoint: "https://s3.example.com", Name: "etcd", Region: "us-east-1", AccessKey: "ID", SecretKey: "KEY"}
+	assert.Equal(t, want, c.BucketOfSnapshots())
 	c.GitOps.Settings["ETCD_BACKUP_REGION"] = "eu-central-1"
 	assert.Equal(t, "eu-central-1", c.BucketOfSnapshots().Region)
 }

@@ -46,7 +46,8 @@ type Report struct {
 func (r Report) String() string {
 	return fmt.Sprintf("took %s, in %s of which machines worked; the API answered %d of %d times (%.2f %%), was silent for at most %s, and "+
 		"away for at most %s, and %d times the computer was too busy to say; "+
-		"fewest healthy pods %d; in %d and %d samples: etcd without quorum %d, volumes stalled %d, two control planes down %d, below the PodDisruptionBudget %d, "+
+		"fewest healthy pods %d; in %d and %d samples: etcd without quorum %d, volumes stalled %d, two control planes down %d, "+
+		"below the PodDisruptionBudget %d, "+
 		"wrong version skew %d; at most %d API servers and %d nodes away at once, %d in turn",
 		r.Took.Round(time.Second), r.Machines.Round(time.Second), r.Answered, r.Asked, 100*float64(r.Answered)/float64(max(1, r.Asked)),
 		r.Silence.Round(10*time.Millisecond), r.Gone.Round(10*time.Millisecond), r.Starved, r.Pods, r.Samples, r.Statics,
