@@ -5,13 +5,13 @@ import "time"
 // osd is an OSD that was made. It keeps its number while it does not run.
 type osd struct {
 	host, device string
-	up           bool
+	up, ran      bool
 	misses       bool      // it lacks copies that were written while it was down
 	recovered    time.Time // when it has them, if an OSD that misses nothing runs until then
 	ended        time.Time // since when it does not run
 }
 
-// downOut is after how long Ceph does without an OSD that is down: mon_osd_down_out_interval.
+// downOut is after how long Ceph marks an OSD out that is down: mon_osd_down_out_interval.
 const downOut = 10 * time.Minute
 
 // awaits tells whether Ceph waits for an OSD to come back. Until then, its copies are nowhere else.
@@ -19,7 +19,7 @@ func (c *Cluster) awaits(o osd) bool {
 	return !o.up && (time.Since(o.ended) < downOut || o.host == c.noout)
 }
 
-// SetNoout names the host without whose OSDs Ceph does not do, however long they are away; "" is none.
+// SetNoout names the host whose OSDs are never marked out; "" is none.
 func (c *Cluster) SetNoout(host string) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
@@ -32,10 +32,14 @@ func (c *Cluster) Clean() bool {
 	return checks["PG_AVAILABILITY"] == "" && checks["PG_DEGRADED"] == ""
 }
 
-// start runs an OSD. From then on, those that miss copies get them from it, or it gets them from others.
+// start runs an OSD. From then on, those that miss copies get them from it, or it gets them from others. A new one misses all.
 func (c *Cluster) start(id int) {
 	o := c.osds[id]
-	o.up = true
+	if !o.ran {
+		_, whole := c.hosts()
+		o.misses = whole > 0 && c.images() > 0
+	}
+	o.up, o.ran = true, true
 	c.osds[id] = o
 	for other, o := range c.osds {
 		if o.up && o.misses {
@@ -73,7 +77,7 @@ func (c *Cluster) end(id int) {
 	c.osds[id] = o
 }
 
-// hosts is the number of hosts with a running OSD, and of those of them whose OSDs miss nothing.
+// hosts counts the hosts with a running OSD, and those of them whose running OSDs miss nothing.
 func (c *Cluster) hosts() (up, whole int) {
 	hosts := map[string]bool{}
 	for _, o := range c.osds {

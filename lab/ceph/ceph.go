@@ -4,9 +4,10 @@
 //
 // A client finds a cluster by the address of a monitor, from whichever Kubernetes cluster. Not modelled: the protocol on the wire, routes
 // between client and monitor, placement groups (all of a pool are in one state; recovery takes the same time whatever was written; ten
-// minutes after an OSD has ended, the others have its copies at once), capacity (every pool is large enough), the size of an image's file
-// system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and object stores; of the types of keys,
-// restarts of daemons with new keys, tickets, and the warning that goes by itself after some hours.
+// minutes after an OSD has ended, the others have its copies at once, however few they are; more copies of a pool are there at once), the
+// seconds until Ceph notices that a daemon is gone, an OSD that finds another disk in the place of its own, capacity (every pool is large
+// enough), the size of an image's file system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and
+// object stores; of the types of keys, restarts of daemons with new keys, tickets, and the warning that goes by itself after some hours.
 package ceph
 
 import (
@@ -52,7 +53,7 @@ type Cluster struct {
 	users    map[string]User
 	pools    map[string]*Pool
 	lastPool int
-	noout    string    // the host whose OSDs stay its members, however long they are away
+	noout    string    // the host whose OSDs are never marked out
 	stalled  time.Time // since when a pool with images does not answer; zero if all do
 
 	version       Version
@@ -350,6 +351,10 @@ func (c *Cluster) RemoveNamespace(pool, name string) (images int) {
 func (c *Cluster) Images() int {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
+	return c.images()
+}
+
+func (c *Cluster) images() int {
 	sum := 0
 	for _, pool := range c.pools {
 		sum += len(pool.images)

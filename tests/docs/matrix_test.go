@@ -95,8 +95,8 @@ func TestMatrix_EachRowIsMadeByATestOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// madeElsewhere are the rows of which the lab does not compare all that a change touches, by the test that makes the change, or by the
-// reason why none does.
+// madeElsewhere are the rows of which the lab does not compare all that a change touches, by a test that makes the change or shows that it is
+// refused, or by the reason why none does. Only the names are looked up; a row with several keys has a test of at least one.
 var madeElsewhere = map[string][]string{
 	"TestArgoCD_TakesOverWhatFluxWould": {
 		"`gitops.engine`",
@@ -105,9 +105,6 @@ var madeElsewhere = map[string][]string{
 	"TestChain": {
 		"`nodePools[].nodes[].host`",
 		"`proxmox.maintenance`",
-	},
-	"TestClusters_ThreeFormOneMesh": {
-		"`mesh.peers`",
 	},
 	"TestGitOps_AccessAndKeysAreTriedWhenTheyChange": {
 		"a secret of the stack",
@@ -137,29 +134,14 @@ var madeElsewhere = map[string][]string{
 	"TestLifecycle_TalosCAIsReplacedUnderLoad": {
 		"`lifecycle.certificateAuthorities.talos`",
 	},
-	"TestMachines_AreConfiguredWithTheSecretPatches": {
-		"a setting of Talos without a key, with a secret in it",
-	},
 	"TestPlan_ANodeThatStaysKeepsItsAddressItsVMAndItsDiskEncryption": {
 		"`nodePools[].nodes[].address6`",
 	},
 	"TestPlan_RefusesWhatTheDeclarationAloneForbids": {
 		"`nodePools[].role`",
 	},
-	"TestRememberMode_ChecksEachChangeInPreviewsToo": {
-		"`cilium.mode`",
-	},
 	"TestStorage_AProviderAndItsConsumerGivePodsVolumes": {
 		"an application, and everything below `kubernetes/`",
-	},
-	"TestStorage_NodesOfAProviderTakeTurnsWithCeph": {
-		"`storage.role`, `storage.provider`, `storage.vault`, `storage.replicas`, `storage.local`",
-	},
-	"TestStorage_TheClassOfAConsumerOfItsOwnUsesItsNamespace": {
-		"`storage.radosNamespace`",
-	},
-	"TestStorage_TheGateComesAfterTheHandoverAndKnowsWhatIsDeclared": {
-		"`storage.classes`, `storage.drivers`",
 	},
 	"not made: the lab has one release of Flux and one of flux-operator": {
 		"`gitops.flux`, `gitops.operator`",
@@ -169,6 +151,18 @@ var madeElsewhere = map[string][]string{
 	},
 	"not made: the lab's Proxmox VE moves no disk to another datastore": {
 		"`proxmox.datastores`, `nodePools[].datastore`: another datastore",
+	},
+	"TestRefuseSwitch_NamesTheManualSteps": {
+		"`cilium.mode`",
+	},
+	"TestGates_RunAgainAfterAChangeOfTheSecretPatches": {
+		"a setting of Talos without a key, with a secret in it",
+	},
+	"not made: each lab declares its peers and its storage before the first run": {
+		"`mesh.peers`",
+		"`storage.role`, `storage.provider`, `storage.vault`, `storage.replicas`, `storage.local`",
+		"`storage.radosNamespace`",
+		"`storage.classes`, `storage.drivers`",
 	},
 }
 

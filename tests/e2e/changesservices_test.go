@@ -45,13 +45,10 @@ func (l *lab) refreshWithoutCA() (string, error) {
 		"--stack", "infra", "--target", "**infra-worker-1-vm")
 }
 
-// keptSecret is a Secret of the user, which it makes.
+// keptSecret is a Secret that Sealed Secrets has made, and not any more afterwards.
 func keptSecret(l *lab) string {
 	l.t.Helper()
-	if _, err := l.try("kubectl", "--context=admin@infra", "get", "--namespace=default", "secret/kept"); err != nil {
-		l.kubectl("create", "secret", "generic", "kept", "--namespace=default", "--from-literal=word=value")
-	}
-	return l.kubectl("get", "--namespace=default", "secret/kept", "--output=jsonpath={.metadata.uid} {.data.word}")
+	return l.kubectl("get", "--namespace=default", "secret/kept", "--output=jsonpath={.metadata.uid} {.data.value}")
 }
 
 // servicesRemoved takes cert-manager and the provider away.
@@ -70,6 +67,7 @@ var servicesRemoved = run{
 		{
 			cell: "`secrets`: a provider added or removed, a version", does: "rollout of that provider; Secrets that exist stay",
 			before: func(l *lab) { // what is sealed with the key cannot be decrypted any more
+				l.unseals("infra", sealed(l.t, l.sealingCertificate("infra"), "default", "kept", "value", "word"), "word")
 				l.unprotect("secrets-sealing-key-1")
 			},
 			edit: func(s settings) { s["slipway:secrets"] = map[string]any{} },

@@ -337,7 +337,7 @@ var realChanges = []realChange{
 func cutsItselfOff(l *lab) {
 	before := l.bootID()
 	l.in("sh", "-c", "ip address add 10.99.0.5/32 dev slipway0 && ip route add "+realNode+"/32 dev slipway0 src 10.99.0.5")
-	defer l.in("ip", "route", "del", realNode+"/32", "dev", "slipway0")
+	defer l.in("sh", "-c", "ip route del "+realNode+"/32 dev slipway0 && ip address del 10.99.0.5/32 dev slipway0")
 	l.patchReally(map[string]any{
 		"apiVersion": "v1alpha1", "kind": "DummyLinkConfig", "name": "dummy7", "addresses": []any{map[string]any{"address": "10.99.0.1/24"}},
 	})

@@ -68,14 +68,16 @@ func (l *lab) ceph(object, path string) string {
 	return l.kubectl("get", "--namespace=rook-ceph", object, "--output=jsonpath="+path)
 }
 
-// cephIsWell checks that the cluster ends with all copies, on a number of hosts.
-func (l *lab) cephIsWell(hosts string) {
+// cephIsWell checks that Ceph has all copies, by a word of Rook from now on, and how many that are.
+func (l *lab) cephIsWell(copies string) {
 	l.t.Helper()
 	l.writes()
+	now := time.Now().UTC().Format(time.RFC3339)
 	l.eventually("Ceph has all copies", func() bool {
-		return l.ceph("cephcluster/rook-ceph", "{.status.ceph.health}") == "HEALTH_OK"
+		health, checked, _ := strings.Cut(l.ceph("cephcluster/rook-ceph", "{.status.ceph.health} {.status.ceph.lastChecked}"), " ")
+		return health == "HEALTH_OK" && checked > now
 	})
-	require.Equal(l.t, hosts, l.ceph("cephblockpool/block", "{.spec.replicated.size}"), "copies")
+	require.Equal(l.t, copies, l.ceph("cephblockpool/block", "{.spec.replicated.size}"))
 }
 
 func nodesOfStorageReboot(load *load) func(*lab) {

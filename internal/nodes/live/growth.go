@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/cosi-project/runtime/pkg/safe"
@@ -11,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -27,6 +29,9 @@ func (c *Cluster) Grows(ctx context.Context, node turn.Node) ([]string, error) {
 	defer cancel()
 	resources := c.talos[node.Address].COSI
 	current, err := safe.StateGetByID[*config.MachineConfig](ctx, resources, config.ActiveID)
+	if _, ofCall := status.FromError(err); err != nil && !ofCall && !state.IsNotFoundError(err) {
+		return nil, RefusedError("its machine configuration cannot be read") // the cause may quote the configuration
+	}
 	if err != nil {
 		return nil, talosapi.Message(err)
 	}
@@ -36,14 +41,14 @@ func (c *Cluster) Grows(ctx context.Context, node turn.Node) ([]string, error) {
 	}
 	var grows []string
 	for _, id := range growing(current.Provider()) {
-		status, err := safe.StateGetByID[*block.VolumeStatus](ctx, resources, id)
+		volume, err := safe.StateGetByID[*block.VolumeStatus](ctx, resources, id)
 		if state.IsNotFoundError(err) {
 			continue
 		}
 		if err != nil {
 			return nil, talosapi.Message(err)
 		}
-		if spec := status.TypedSpec(); spec.Phase == block.VolumePhaseReady && freeBehind(spec, found) >= leastGrowth {
+		if spec := volume.TypedSpec(); spec.Phase == block.VolumePhaseReady && freeBehind(spec, found) >= leastGrowth {
 			grows = append(grows, id)
 		}
 	}
@@ -68,25 +73,24 @@ func growing(of talosconfig.Provider) (ids []string) {
 	return slices.Sorted(slices.Values(ids))
 }
 
-// freeBehind returns the space between a volume's partition and the next one, or the end of the disk; 0 if it is not known. The status has
-// the size that Talos has given the partition, which Talos may have discovered with its former size.
+// freeBehind returns the space into which Talos can grow a volume's partition; 0 if it is not known. As Talos, it asks the partition with
+// the next index: behind one that was removed, Talos grows nothing (AvailablePartitionGrowth in go-blockdevice, partitioning/gpt/gpt.go).
+// The status has the size that Talos has given the partition, which Talos may have discovered with its former size.
 func freeBehind(volume *block.VolumeStatusSpec, found safe.List[*block.DiscoveredVolume]) uint64 {
 	var start, end uint64
+	index, next := uint(volume.PartitionIndex), uint(math.MaxUint) //nolint:gosec // an index of a partition is positive
 	for one := range found.All() {
-		switch spec := one.TypedSpec(); spec.DevPath {
-		case volume.Location:
+		switch spec := one.TypedSpec(); {
+		case spec.DevPath == volume.Location:
 			start = spec.Offset
-		case volume.ParentLocation:
+		case spec.DevPath == volume.ParentLocation && next == math.MaxUint:
 			end = spec.Size
+		case spec.ParentDevPath == volume.ParentLocation && spec.PartitionIndex > index && spec.PartitionIndex < next:
+			next, end = spec.PartitionIndex, spec.Offset
 		}
 	}
-	if start == 0 || volume.Size == 0 {
+	if start == 0 || volume.Size == 0 || next != math.MaxUint && next != index+1 {
 		return 0
-	}
-	for one := range found.All() {
-		if spec := one.TypedSpec(); spec.ParentDevPath == volume.ParentLocation && spec.Offset > start {
-			end = min(end, spec.Offset)
-		}
 	}
 	return end - min(end, start+volume.Size)
 }

@@ -178,7 +178,7 @@ func TestPlan_AMachineDoesNotGetTheMACAddressOfOneThatStays(t *testing.T) {
 		return plan.Moved
 	}
 	const of2 = "nodePools[].nodes[].mac: cp-1 is declared with BC:24:11:00:00:02, which the machine of cp-2 has until its turn: with one " +
-		"MAC address, nobody reaches either; declare another one for cp-1, and this one once cp-2 has its other one"
+		"MAC address, nobody reaches either; declare another one for cp-1, and this one after a run that has succeeded with the other one of cp-2"
 	swap := func(all []turn.Node) { all[0].MAC, all[1].MAC = all[1].MAC, all[0].MAC }
 	require.EqualError(t, moved(before, swap), of2+"\n"+strings.NewReplacer("cp-1", "cp-2", "cp-2", "cp-1", "00:02", "00:01").Replace(of2))
 	require.EqualError(t, moved(before, func(all []turn.Node) { all[0].MAC, all[1].MAC = all[1].MAC, "BC:24:11:00:00:99" }), of2)

@@ -127,6 +127,9 @@ func (v view) silent() []string {
 	return names
 }
 
+// silentHint is what to do about control planes that do not answer.
+const silentHint = "look at the console of each that does not answer, reset its machine by hand if its boot hangs, and run up again"
+
 // observe asks all nodes what they run. It waits for those that do not answer and for those that reboot, for a while. The cluster is new if
 // all control planes answer and none has a configuration: it may run on one that does not answer.
 func (j *job) observe(ctx context.Context) (view, error) {
@@ -154,10 +157,10 @@ func (j *job) observe(ctx context.Context) (view, error) {
 			return "", nil
 		case configured == 0 && waited < silentTimeout:
 		case answers == 0:
-			return "", fmt.Errorf("no control plane answers, so it is not known what runs: %s", strings.Join(reasons, "; "))
+			return "", fmt.Errorf("no control plane answers, so it is not known what runs: %s; %s", strings.Join(reasons, "; "), silentHint)
 		case configured == 0:
 			return "", fmt.Errorf("nothing was changed: no control plane that answers has a configuration, so it is not known whether the "+
-				"cluster is new: %s", strings.Join(reasons, "; "))
+				"cluster is new: %s; %s", strings.Join(reasons, "; "), silentHint)
 		case waited >= reachTimeout:
 			return "", nil
 		}

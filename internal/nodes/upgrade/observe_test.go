@@ -21,7 +21,7 @@ func TestRun_ANewControlPlaneDoesNotMakeAClusterNewWhileOthersDoNotAnswer(t *tes
 		start := time.Now()
 		report, err := f.run(t, spec)
 		require.EqualError(t, err, "nothing was changed: no control plane that answers has a configuration, so it is not known whether the "+
-			"cluster is new: cp-2: its Talos API does not answer: no route; cp-3: its Talos API does not answer: no route")
+			"cluster is new: cp-2: its Talos API does not answer: no route; cp-3: its Talos API does not answer: no route; "+silentHint)
 		assert.False(t, report.New)
 		assert.Equal(t, silentTimeout, time.Since(start))
 	})

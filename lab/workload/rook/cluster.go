@@ -403,7 +403,7 @@ func (o *rookOperator) osd(
 	container.Args = []string{"--fsid=" + c.FSID, "--id=" + strconv.Itoa(osd.ID)}
 	container.Env = []corev1.EnvVar{{Name: "ROOK_BLOCK_PATH", Value: osd.Path}}
 	for _, labels := range []map[string]string{d.Labels, d.Spec.Template.Labels} { // by which its budgets find it
-		labels[hostLabel], labels[osdLabel] = node, strconv.Itoa(osd.ID)
+		labels[hostLabel] = node
 	}
 	return o.apply(ctx, d)
 }

@@ -29,11 +29,11 @@ const (
 	setNoout   = "set-no-out" // "true" for a drained host, and not for one that is only down
 	nooutSince = "-noout-last-set-at"
 	hostLabel  = "topology-location-host"
-	osdLabel   = "ceph-osd-id"
+	osdLabel   = "osd"
 )
 
-// How often the operator looks at the OSDs' budgets, how long it distrusts clean placement groups after a drain, and how long Ceph may
-// not do without a drained host.
+// How often the operator looks at the OSDs' budgets, how long it distrusts clean placement groups after a drain, and how long noout stays
+// set for a drained host.
 const (
 	budgetInterval = 15 * time.Second
 	drainDistrust  = time.Minute
@@ -42,9 +42,10 @@ const (
 
 // budgets keeps the PodDisruptionBudgets of a cluster's daemons, as the real operator (pkg/operator/ceph/disruption and drain.go of the
 // monitors and managers): of the OSDs, any one may go; then all of its host, and none of another one until all placement groups are clean.
-// Not modelled: other failure domains than hosts.
+// Without a quorum, it changes nothing. Not modelled: other failure domains than hosts, and the 45 seconds until the real one looks at the
+// monitors.
 func (o *rookOperator) budgets(ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec, c *ceph.Cluster) error {
-	if !spec.DisruptionManagement.ManagePodBudgets || time.Since(o.budgeted) < budgetInterval {
+	if !spec.DisruptionManagement.ManagePodBudgets || c.Quorum() == nil || time.Since(o.budgeted) < budgetInterval {
 		return nil
 	}
 	o.budgeted = time.Now()
@@ -105,9 +106,20 @@ func (o *rookOperator) osdBudgets(ctx context.Context, cr *unstructured.Unstruct
 	return err
 }
 
-// guard keeps the OSDs of all hosts but the drained one. Without such a host, any OSD may go but the excluded ones, which are gone.
+// guard keeps the OSDs of all hosts but the drained one. Without such a host, any OSD may go but the excluded ones, which are gone. The new
+// budget comes before the former one goes.
 func (o *rookOperator) guard(ctx context.Context, cr *unstructured.Unstructured, hosts []string, drained string, excluded []string) error {
 	var errs []error
+	if drained == "" {
+		each := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{osdBudget}},
+		}}
+		if len(excluded) > 0 {
+			each.MatchExpressions = append(each.MatchExpressions, metav1.LabelSelectorRequirement{
+				Key: osdLabel, Operator: metav1.LabelSelectorOpNotIn, Values: excluded})
+		}
+		errs = append(errs, o.budget(ctx, cr, osdBudget, 1, each))
+	}
 	for _, host := range hosts {
 		name := osdBudget + "-host-" + host
 		if drained == "" || host == drained {
@@ -117,16 +129,9 @@ func (o *rookOperator) guard(ctx context.Context, cr *unstructured.Unstructured,
 		}
 	}
 	if drained != "" {
-		return errors.Join(append(errs, o.removeBudget(ctx, cr.GetNamespace(), osdBudget))...)
+		errs = append(errs, o.removeBudget(ctx, cr.GetNamespace(), osdBudget))
 	}
-	each := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{osdBudget}},
-	}}
-	if len(excluded) > 0 {
-		each.MatchExpressions = append(each.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: osdLabel, Operator: metav1.LabelSelectorOpNotIn, Values: excluded})
-	}
-	return errors.Join(append(errs, o.budget(ctx, cr, osdBudget, 1, each))...)
+	return errors.Join(errs...)
 }
 
 // osdsSeen is what the operator sees of the OSDs.
@@ -195,7 +200,7 @@ func (s osdsSeen) next(state map[string]string, now time.Time) (excluded []strin
 	return nil
 }
 
-// noout returns the host without which Ceph must not do: the drained one, until it has been so for too long; "" without one.
+// noout returns the host whose OSDs Ceph must not mark out: the drained one, for half an hour; "" without one.
 func noout(state map[string]string, now time.Time) string {
 	host := state[draining]
 	for key := range state {
