@@ -100,7 +100,8 @@ func waitsForCheck(l *lab) {
 	const name, word = "infra-spare-1", "the queue is empty"
 	l.kubectl("create", "configmap", "queue", "--namespace=default", "--from-literal=open=3")
 	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
-		s["slipway:checks"] = append(s["slipway:checks"].([]any), map[string]any{
+		checks, _ := s["slipway:checks"].([]any) // a part before has declared one
+		s["slipway:checks"] = append(checks, map[string]any{
 			"name": word, "expression": "object.data.open == '0'",
 			"objects": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "queue"},
 		})
