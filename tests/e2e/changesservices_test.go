@@ -17,7 +17,6 @@ var providerAdded = run{rows: []row{
 		arrived: func(l *lab) bool {
 			return l.field("deployment/sealed-secrets-controller", "{.status.readyReplicas}") == "1"
 		},
-		stays: keptSecret,
 	},
 	{
 		cell: "`proxmox.endpoint`, `proxmox.insecure`", does: "nothing",
