@@ -44,7 +44,7 @@ func (l *lab) refreshWithoutCA() (string, error) {
 		"--stack", "infra", "--target", "**infra-worker-1-vm")
 }
 
-// keptSecret is a Secret that Sealed Secrets has made, and not any more afterwards.
+// keptSecret is what must stay the same of a Secret that Sealed Secrets has made.
 func keptSecret(l *lab) string {
 	l.t.Helper()
 	return l.kubectl("get", "--namespace=default", "secret/kept", "--output=jsonpath={.metadata.uid} {.data.value}")
