@@ -70,6 +70,7 @@ type boot struct {
 	kubeletUp      bool
 	downloaded     map[string][]byte // contents of the manifests by URL, by id
 	kubelet        Kubelet           // nil while it does not run
+	ranKubelet     string            // minor release of the kubelet that has started last; "" before the first
 	static         map[string]*staticPod
 	sequence       *sequence           // the sequence that runs or comes next; nil while none does
 	nodeStatus     *k8s.NodeStatusSpec // what the Node object says; nil before there is one

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"golang.org/x/mod/semver"
 
 	"github.com/slipway-platform/slipway/lab/talos/image"
 	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
@@ -36,6 +37,8 @@ func (b *boot) kubeletService() service.Spec {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
 			b.kubelet, b.kubeletUp, b.inst.joined = k, true, true
+			b.ranKubelet = semver.MajorMinor(image.Tag(b.config.Machine().Kubelet().Image()))
+			b.site.change.Notify()
 			return nil
 		},
 		Stopped: func() {

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"golang.org/x/mod/semver"
 
+	"github.com/slipway-platform/slipway/lab/talos/image"
 	"github.com/slipway-platform/slipway/lab/talos/kubernetes"
 )
 
@@ -16,7 +19,7 @@ import (
 type staticPod struct {
 	kubernetes.Component
 
-	spec string          // of the component, when its pod was made
+	spec string          // podSpec, when its pod was made
 	cfg  config.Provider // the configuration that it runs with
 	made bool            // its container was made
 	ends bool            // its program has ended at its start
@@ -39,7 +42,7 @@ type StaticPod struct {
 func (b *boot) keepStaticPod(name string) {
 	for b.ctx.Err() == nil {
 		err := b.site.waitUntil(b.ctx, func() bool {
-			now, spec := b.static[name], kubernetes.ComponentOf(b.config, name).Spec()
+			now, spec := b.static[name], b.podSpec(name)
 			return b.planeLocked() != nil && b.kubeletWanted() && (now == nil || !now.up || now.spec != spec)
 		})
 		if err != nil {
@@ -50,6 +53,14 @@ func (b *boot) keepStaticPod(name string) {
 			_ = sleep(b.ctx, b.site.cfg.Latency.Service)
 		}
 	}
+}
+
+// podSpec is what the kubelet that runs, or is to run, makes a component's pod from. It names the pod by a hash of all that it knows of pods
+// (applyDefaults in pkg/kubelet/config/common.go), and another minor release knows other fields: it ends the pod and makes it anew. The
+// caller holds the site's mutex.
+func (b *boot) podSpec(name string) string {
+	release := cmp.Or(b.ranKubelet, semver.MajorMinor(image.Tag(b.config.Machine().Kubelet().Image())))
+	return kubernetes.ComponentOf(b.config, name).Spec() + " of kubelet " + release
 }
 
 // planeLocked is the control plane of the node's cluster, if the node's own etcd runs; nil otherwise. The caller holds the site's mutex.
@@ -79,7 +90,7 @@ func (b *boot) restartStaticPod(name string) error {
 		b.site.mu.Unlock()
 		return err
 	}
-	spec := c.Spec()
+	spec := b.podSpec(name)
 	b.static[name] = &staticPod{Component: c, spec: spec, cfg: cfg}
 	b.site.mu.Unlock()
 	if plane == nil {
@@ -113,7 +124,7 @@ func (b *boot) whileWanted(name, spec string, f func(context.Context) error) err
 	defer cancel()
 	b.wg.Go(func() {
 		_ = b.site.waitUntil(ctx, func() bool {
-			return kubernetes.ComponentOf(b.config, name).Spec() != spec || b.planeLocked() == nil
+			return b.podSpec(name) != spec || b.planeLocked() == nil
 		})
 		cancel()
 	})

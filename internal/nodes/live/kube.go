@@ -297,3 +297,12 @@ func (c *Cluster) Image(ctx context.Context, node turn.Node, component string) (
 	}
 	return image, kubeapi.PodReady(static), nil
 }
+
+// PodHash returns the hash by which the kubelet names a static pod of a control plane; "" if there is no such pod.
+func (c *Cluster) PodHash(ctx context.Context, node turn.Node, component string) (string, error) {
+	static, err := c.StaticPod(ctx, node, component)
+	if static == nil {
+		return "", err
+	}
+	return static.Annotations["kubernetes.io/config.hash"], nil
+}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/semver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,6 +31,7 @@ import (
 const (
 	bootTime    = 40 * time.Second
 	restartTime = 10 * time.Second // of a component with another image
+	remakeTime  = 20 * time.Second // of all static pods, by a kubelet of another minor release
 )
 
 // fakeNode is one machine. Its components run the images that its configuration has had for restartTime.
@@ -42,6 +44,7 @@ type fakeNode struct {
 	kube    turn.KubeNode
 	exists  bool
 	runs    map[versions.Component]string
+	remade  int // times at which its kubelet has made its static pods anew
 	pulled  map[string]bool
 	version string // that the next boot runs
 	image   string // of the installer that has installed what the next boot runs
@@ -72,6 +75,9 @@ type fake struct {
 
 	broken map[versions.Component]string // node on which the new version of a component does not start
 	silent int                           // restarts of the API server behind the virtual IP
+
+	alike       bool // kubelets of all releases make the same pods
+	serversAway int  // most API servers that were away at once while kubelets made their pods anew
 }
 
 var virtualIP = netip.MustParseAddr("10.25.11.10")
@@ -367,11 +373,50 @@ func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Comp
 			f.onImage(node, component)
 		}
 		if component == versions.Kubelet {
+			former := node.kube.Kubelet
 			node.kube.Kubelet, _ = versions.ImageVersion(image)
+			if semver.MajorMinor(former) != semver.MajorMinor(node.kube.Kubelet) && node.Role == cluster.ControlPlane && !f.alike {
+				time.AfterFunc(restartTime, func() { f.remake(node) })
+			}
 		}
 		f.checkSkew()
 	})
 	return nil
+}
+
+// remake restarts all static pods of a node, as a kubelet of another minor release does some time after its Node is Ready.
+func (f *fake) remake(node *fakeNode) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := maps.Clone(node.runs)
+	for _, component := range versions.StaticPods {
+		node.runs[component] = ""
+	}
+	if f.nodes[f.holder] == node {
+		f.silent++
+	}
+	away := 0
+	for _, other := range f.nodes {
+		if other.Role == cluster.ControlPlane && other.runs[versions.APIServer] == "" {
+			away++
+		}
+	}
+	f.serversAway = max(f.serversAway, away)
+	time.AfterFunc(remakeTime, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, component := range versions.StaticPods {
+			node.runs[component] = before[component]
+		}
+		node.remade++
+	})
+}
+
+func (f *fake) PodHash(_ context.Context, of turn.Node, component string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.node(of.Name)
+	return fmt.Sprint(node.runs[versions.Component(component)], node.remade), nil
 }
 
 // checkSkew notes components that are newer than an API server: each talks to any of them.

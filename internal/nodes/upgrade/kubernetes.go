@@ -57,7 +57,7 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 		return err
 	}
 	return j.engine.InOrder(plan.Kubernetes[versions.Kubelet], func(node turn.Node) error {
-		if err := j.upgradeKubelet(ctx, node, images[node.Name][versions.Kubelet]); err != nil {
+		if err := j.upgradeKubelet(ctx, node, images[node.Name]); err != nil {
 			return err
 		}
 		j.finished(versions.Kubelet, node)
@@ -202,29 +202,6 @@ func (j *job) problem(ctx context.Context, node turn.Node, component versions.Co
 		return "its pod is not Ready"
 	}
 	return ""
-}
-
-// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile. A control plane that waits for its
-// configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then. Nor is it
-// while a node is left out.
-func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
-	awaits := turn.Spared
-	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
-		awaits = turn.OthersWell
-	}
-	return j.engine.Take(ctx, turn.Change{
-		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits,
-		Act: func(ctx context.Context) error {
-			j.Say("kubelet on %s: is changed to %s", node.Name, image)
-			return j.SetImage(ctx, node, versions.Kubelet, image)
-		},
-		Check: func(_ context.Context, _ string, _ turn.Machine, at turn.KubeNode) (string, error) {
-			if at.Kubelet != j.Kubernetes {
-				return "its kubelet still runs " + at.Kubelet, nil
-			}
-			return "", nil
-		},
-	})
 }
 
 // removedAPI matches a line of the API server's metric about requests to deprecated APIs.

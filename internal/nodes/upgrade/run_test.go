@@ -47,7 +47,10 @@ func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *tes
 				want = append(want, fmt.Sprintf("%s on %s", component, node))
 			}
 		}
-		for _, node := range all {
+		for i, node := range all {
+			if i < 3 {
+				want = append(want, "virtual IP leaves "+node)
+			}
 			want = append(want, "kubelet on "+node)
 		}
 		assert.Equal(t, want, f.log)
@@ -90,7 +93,7 @@ func TestRun_UpgradesAllTheSameIfTheVirtualIPStays(t *testing.T) {
 		f.stays = errors.New("the configuration is refused")
 		_, err := f.run(t, spec)
 		require.NoError(t, err)
-		assert.Equal(t, 1, f.silent, "once for the control plane that has it")
+		assert.Equal(t, 2, f.silent, "with the control plane that has it: for its API server, and for its kubelet")
 		for _, node := range f.nodes {
 			assert.Equal(t, spec.Kubernetes, node.kube.Kubelet)
 		}

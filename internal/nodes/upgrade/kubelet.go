@@ -1,0 +1,93 @@
+package upgrade
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
+)
+
+// takesOver is how long the kubelet of another minor release may take until it ends the static pods of the one before. A release that makes
+// them alike ends none.
+const takesOver = 90 * time.Second
+
+// upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile. A control plane that waits for its
+// configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then. Nor is it
+// while a node is left out.
+//
+// A kubelet names a static pod by a hash of all that it knows of pods (applyDefaults in pkg/kubelet/config/common.go). One of another minor
+// release knows other fields, so it ends the API server of its node and starts it again: the next node must not follow before.
+func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, images map[versions.Component]string) error {
+	awaits := turn.Spared
+	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
+		awaits = turn.OthersWell
+	}
+	var before map[versions.Component]string
+	var since time.Time
+	return j.engine.Take(ctx, turn.Change{
+		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits,
+		Act: func(ctx context.Context) error {
+			if j.remakesPods(ctx, node) {
+				before = j.podHashes(ctx, node)
+				turn.StepAside(ctx, j, node, j.serving, j.Say)
+			}
+			j.Say("kubelet on %s: is changed to %s", node.Name, images[versions.Kubelet])
+			return j.SetImage(ctx, node, versions.Kubelet, images[versions.Kubelet])
+		},
+		Check: func(ctx context.Context, _ string, _ turn.Machine, at turn.KubeNode) (string, error) {
+			if at.Kubelet != j.Kubernetes {
+				return "its kubelet still runs " + at.Kubelet, nil
+			}
+			if since.IsZero() {
+				since = time.Now()
+			}
+			return j.notRemade(ctx, node, images, before, time.Since(since) >= takesOver), nil
+		},
+	})
+}
+
+// remakesPods reports whether the new kubelet of a node ends static pods: the one that runs there is of another minor release.
+func (j *job) remakesPods(ctx context.Context, node turn.Node) bool {
+	if !node.IsControlPlane() {
+		return false
+	}
+	nodes, err := j.engine.Cluster.Nodes(ctx)
+	return err != nil || semver.MajorMinor(nodes[node.Name].Kubelet) != semver.MajorMinor(j.Kubernetes)
+}
+
+// podHashes returns from what the static pods of a node were made, as far as that is known.
+func (j *job) podHashes(ctx context.Context, node turn.Node) map[versions.Component]string {
+	hashes := map[versions.Component]string{}
+	for _, component := range versions.StaticPods {
+		if hash, err := j.PodHash(ctx, node, string(component)); err == nil {
+			hashes[component] = hash
+		}
+	}
+	return hashes
+}
+
+// notRemade returns why the static pods of a node are not all made anew and Ready; "" if they are, or were to be made anew long ago.
+func (j *job) notRemade(
+	ctx context.Context, node turn.Node, images, before map[versions.Component]string, late bool,
+) string {
+	for _, component := range versions.StaticPods {
+		hash, known := before[component]
+		if !known {
+			continue
+		}
+		if problem := j.problem(ctx, node, component, images[component]); problem != "" {
+			return string(component) + ": " + problem
+		}
+		now, err := j.PodHash(ctx, node, string(component))
+		switch {
+		case err != nil:
+			return "the Kubernetes API does not answer: " + err.Error()
+		case now == hash && !late:
+			return string(component) + ": its kubelet has not made it anew"
+		}
+	}
+	return ""
+}
