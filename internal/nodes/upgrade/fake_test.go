@@ -389,8 +389,10 @@ func (f *fake) remake(node *fakeNode) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := maps.Clone(node.runs)
-	for _, component := range versions.StaticPods {
-		node.runs[component] = ""
+	for component := range node.runs {
+		if component != versions.Kubelet {
+			node.runs[component] = ""
+		}
 	}
 	if f.nodes[f.holder] == node {
 		f.silent++
@@ -405,9 +407,7 @@ func (f *fake) remake(node *fakeNode) {
 	time.AfterFunc(remakeTime, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for _, component := range versions.StaticPods {
-			node.runs[component] = before[component]
-		}
+		node.runs = before
 		node.remade++
 	})
 }
@@ -416,6 +416,9 @@ func (f *fake) PodHash(_ context.Context, of turn.Node, component string) (strin
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	node := f.node(of.Name)
+	if _, enabled := node.runs[versions.Component(component)]; !enabled {
+		return "", nil
+	}
 	return fmt.Sprint(node.runs[versions.Component(component)], node.remade), nil
 }
 

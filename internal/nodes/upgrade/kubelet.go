@@ -62,7 +62,7 @@ func (j *job) remakesPods(ctx context.Context, node turn.Node) bool {
 func (j *job) podHashes(ctx context.Context, node turn.Node) map[versions.Component]string {
 	hashes := map[versions.Component]string{}
 	for _, component := range versions.StaticPods {
-		if hash, err := j.PodHash(ctx, node, string(component)); err == nil {
+		if hash, err := j.PodHash(ctx, node, string(component)); err == nil && hash != "" { // it may be disabled
 			hashes[component] = hash
 		}
 	}
