@@ -19,7 +19,8 @@ const takesOver = 90 * time.Second
 // while a node is left out.
 //
 // A kubelet names a static pod by a hash of all that it knows of pods (applyDefaults in pkg/kubelet/config/common.go). One of another minor
-// release knows other fields, so it ends the API server of its node and starts it again: the next node must not follow before.
+// release knows other fields, so it ends the API server of its node and starts it again: the next node must not follow before. A run after
+// one that was killed in between does not wait for that, nor do the machine configurations, if this step leaves the kubelets to them.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, images map[versions.Component]string) error {
 	awaits := turn.Spared
 	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
@@ -44,7 +45,8 @@ func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, images map[ver
 			if since.IsZero() {
 				since = time.Now()
 			}
-			return j.notRemade(ctx, node, images, before, time.Since(since) >= takesOver), nil
+			late := time.Since(since) >= min(takesOver, j.ReturnTimeout.Duration/2)
+			return j.notRemade(ctx, node, images, before, late), nil
 		},
 	})
 }
@@ -62,7 +64,7 @@ func (j *job) remakesPods(ctx context.Context, node turn.Node) bool {
 func (j *job) podHashes(ctx context.Context, node turn.Node) map[versions.Component]string {
 	hashes := map[versions.Component]string{}
 	for _, component := range versions.StaticPods {
-		if hash, err := j.PodHash(ctx, node, string(component)); err == nil && hash != "" { // it may be disabled
+		if hash, err := j.PodHash(ctx, node, string(component)); err == nil && hash != "" { // without a pod in the API, nothing shows it
 			hashes[component] = hash
 		}
 	}

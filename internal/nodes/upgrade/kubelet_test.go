@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/slipway-platform/slipway/internal/nodes/versions"
 )
 
 func TestRun_NoTwoAPIServersAreAwayWhileNewKubeletsMakeTheirPodsAnew(t *testing.T) {
@@ -37,18 +35,5 @@ func TestRun_AKubeletThatEndsNoPodIsNotAwaitedForLong(t *testing.T) {
 		}
 		assert.InDelta(t, took("v1.34.9", false), took("v1.34.9", true), float64(time.Minute), "a patch release makes the same pods")
 		assert.Less(t, took("v1.35.8", true), took("v1.34.9", true)+3*takesOver+time.Minute)
-	})
-}
-
-func TestRun_AKubeletIsNotAwaitedForAPodThatIsDisabled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, spec := newFake()
-		for _, node := range f.nodes[:3] {
-			delete(node.runs, versions.Scheduler)
-			delete(node.running.Images, versions.Scheduler)
-		}
-		report, err := f.run(t, spec)
-		require.NoError(t, err)
-		assert.Len(t, report.Kubernetes, 2*3+5)
 	})
 }

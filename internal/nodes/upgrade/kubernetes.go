@@ -16,7 +16,7 @@ import (
 
 // upgradeKubernetes upgrades the API servers, then the controller managers and the schedulers, each on one node after the other, and at
 // last the kubelets in their nodes' turns: the same order as Talos's own `upgrade-k8s`. So no component is ever newer than the API server
-// it talks to. Like there, a kubelet is restarted without a drain: its pods go on.
+// it talks to. Like there, a kubelet is restarted without a drain: its pods go on, but for static ones.
 func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running []versions.Running) error {
 	if len(plan.Kubernetes) == 0 {
 		return nil
