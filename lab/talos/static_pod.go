@@ -55,9 +55,9 @@ func (b *boot) keepStaticPod(name string) {
 	}
 }
 
-// podSpec is what the kubelet that runs, or is to run, makes a component's pod from. It names the pod by a hash of all that it knows of pods
-// (applyDefaults in pkg/kubelet/config/common.go), and another minor release knows other fields: it ends the pod and makes it anew. The
-// caller holds the site's mutex.
+// podSpec is what the kubelet that runs, or is to run, makes a component's pod from. It names the pod by a hash of all that it knows of
+// pods (applyDefaults in pkg/kubelet/config/common.go), and another minor release knows other fields: it ends the pod and makes it anew.
+// The caller holds the site's mutex.
 func (b *boot) podSpec(name string) string {
 	release := cmp.Or(b.ranKubelet, semver.MajorMinor(image.Tag(b.config.Machine().Kubelet().Image())))
 	return kubernetes.ComponentOf(b.config, name).Spec() + " of kubelet " + release

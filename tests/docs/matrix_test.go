@@ -95,8 +95,8 @@ func TestMatrix_EachRowIsMadeByATestOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-// madeElsewhere are the rows of which the lab does not compare all that a change touches, by a test that makes the change or shows that it is
-// refused, or by the reason why none does. Only the names are looked up; a row with several keys has a test of at least one.
+// madeElsewhere are the rows of which the lab does not compare all that a change touches, by a test that makes the change or shows that it
+// is refused, or by the reason why none does. Only the names are looked up; a row with several keys has a test of at least one.
 var madeElsewhere = map[string][]string{
 	"TestArgoCD_TakesOverWhatFluxWould": {
 		"`gitops.engine`",

@@ -42,7 +42,9 @@ func TestCluster_KnowsWhichVolumesTheNextBootMakesBigger(t *testing.T) {
 		"another partition follows": {disk: whole + 8*gib, behind: []part{{5, ephemeral.offset + ephemeral.size, 8 * gib}}},
 		"the next partition is behind free space": {disk: whole + 8*gib, behind: []part{{5, ephemeral.offset + ephemeral.size + 4*gib, 4 * gib}},
 			want: []string{"EPHEMERAL"}},
-		"a removed partition was between":                 {disk: whole + 8*gib, behind: []part{{6, ephemeral.offset + ephemeral.size + 4*gib, 4 * gib}}},
+		"a removed partition was between": {
+			disk: whole + 8*gib, behind: []part{{6, ephemeral.offset + ephemeral.size + 4*gib, 4 * gib}},
+		},
 		"Talos has forgotten where the next partition is": {disk: whole + 8*gib, behind: []part{{5, 0, 8 * gib}}},
 		"less than a declared disk can grow by":           {disk: whole + gib/4},
 		"it has a largest size":                           {disk: whole + gib, configuration: "provisioning: {maxSize: 100GiB}"},

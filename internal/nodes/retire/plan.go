@@ -166,7 +166,8 @@ func (m Machine) macProblem(name string, other turn.Node) error {
 		return nil
 	}
 	return fmt.Errorf("nodePools[].nodes[].mac: %[1]s is declared with %s, which the machine of %s has until its turn: with one MAC address, "+
-		"nobody reaches either; declare another one for %[1]s, and this one after a run that has succeeded with the other one of %[3]s", other.Name, m.MAC, name)
+		"nobody reaches either; declare another one for %[1]s, and this one after a run that has succeeded with the other one of %[3]s",
+		other.Name, m.MAC, name)
 }
 
 // takenProblem returns why another node cannot have the address or the VM of a machine that leaves: its VM is deleted only at the end of
