@@ -347,13 +347,7 @@ func (c *Cluster) RemoveNamespace(pool, name string) (images int) {
 	return images
 }
 
-// Images returns the number of images in all pools.
-func (c *Cluster) Images() int {
-	c.world.mu.Lock()
-	defer c.world.mu.Unlock()
-	return c.images()
-}
-
+// images is the number of images in all pools.
 func (c *Cluster) images() int {
 	sum := 0
 	for _, pool := range c.pools {

@@ -64,7 +64,10 @@ func (j *job) remakesPods(ctx context.Context, node turn.Node) bool {
 func (j *job) podHashes(ctx context.Context, node turn.Node) map[versions.Component]string {
 	hashes := map[versions.Component]string{}
 	for _, component := range versions.StaticPods {
-		if hash, err := j.PodHash(ctx, node, string(component)); err == nil && hash != "" { // without a pod in the API, nothing shows it
+		switch hash, err := j.PodHash(ctx, node, string(component)); {
+		case err != nil:
+			j.Say("%s: whether its kubelet makes %s anew is not awaited: %v", node.Name, component, err)
+		case hash != "": // without a pod in the API, nothing shows it
 			hashes[component] = hash
 		}
 	}
