@@ -37,7 +37,7 @@ func (c *Cluster) start(id int) {
 	o := c.osds[id]
 	if !o.ran {
 		_, whole := c.hosts()
-		o.misses = whole > 0 && c.images() > 0
+		o.misses = whole > 0 && c.Images() > 0
 	}
 	o.up, o.ran = true, true
 	c.osds[id] = o

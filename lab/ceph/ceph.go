@@ -347,8 +347,8 @@ func (c *Cluster) RemoveNamespace(pool, name string) (images int) {
 	return images
 }
 
-// images is the number of images in all pools.
-func (c *Cluster) images() int {
+// Images is the number of images in all pools.
+func (c *Cluster) Images() int {
 	sum := 0
 	for _, pool := range c.pools {
 		sum += len(pool.images)
