@@ -158,11 +158,8 @@ var madeElsewhere = map[string][]string{
 	"TestGates_RunAgainAfterAChangeOfTheSecretPatches": {
 		"a setting of Talos without a key, with a secret in it",
 	},
-	"not made: each lab declares its peers and its storage before the first run": {
-		"`mesh.peers`",
-		"`storage.role`, `storage.provider`, `storage.vault`, `storage.replicas`, `storage.local`",
+	"not made: no lab gives a consumer that exists another RADOS namespace": {
 		"`storage.radosNamespace`",
-		"`storage.classes`, `storage.drivers`",
 	},
 }
 

@@ -93,33 +93,80 @@ var otherMeshAddress = row{
 	edit: func(s settings) { s.balancers()["mesh"] = "10.25.12.101" },
 }
 
+// furtherPeer and noPeer are about the agents: they look into the Secret of the peers, and run on.
+var (
+	furtherPeer = row{
+		cell: "`mesh.peers`", does: "rollout of clustermesh-apiserver, which comes with the first peer and goes with the last",
+		edit: func(s settings) {
+			mesh := s["slipway:mesh"].(map[string]any)
+			mesh["peers"] = append(mesh["peers"].([]any), "edge")
+		},
+	}
+	noPeer = row{
+		cell: "`mesh.peers`", does: "rollout of clustermesh-apiserver, which comes with the first peer and goes with the last",
+		edit: func(s settings) { s.set("mesh", map[string]any{"peers": []any{}}) },
+	}
+)
+
+// The pods that a change of the mesh may touch.
+const (
+	meshServers = "k8s-app=clustermesh-apiserver"
+	meshAgents  = "k8s-app=cilium"
+)
+
+// meshPods are the UIDs of the pods of a cluster.
+func (l *lab) meshPods(stack, selector string) string {
+	l.t.Helper()
+	return l.in("kubectl", "--context=admin@"+stack, "get", "pods", "--namespace=kube-system", "--selector="+selector,
+		"--output=jsonpath={.items[*].metadata.uid}")
+}
+
+// changesPeers makes a change of the peers of a cluster: its mesh API server is another one, or gone, and its agents run on. Peers are those
+// that it has afterwards, in JSON.
+func (l *lab) changesPeers(stack string, change row, peers string) {
+	l.t.Helper()
+	servers, agents := l.meshPods(stack, meshServers), l.meshPods(stack, meshAgents)
+	require.NotEmpty(l.t, servers)
+	require.NotEmpty(l.t, agents)
+	editStackFile(l.t, filepath.Join(l.project, "Pulumi."+stack+".yaml"), change.edit)
+	l.copied(stack, "slipway:mesh.peers", peers)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", stack)
+	if now := l.meshPods(stack, meshServers); peers == "[]" {
+		assert.Empty(l.t, now, "%s has no peers", stack)
+	} else {
+		assert.NotEqual(l.t, servers, now, "what reads from the peers of %s was replaced", stack)
+	}
+	assert.Equal(l.t, agents, l.meshPods(stack, meshAgents), "agents of %s", stack)
+}
+
+// copied waits until the lab has copied a stack file of the checkout, in which a key has that value.
+func (l *lab) copied(stack, key, value string) {
+	l.t.Helper()
+	l.eventually("the lab has copied the stack file", func() bool {
+		out, err := l.try("pulumi", "config", "get", "--stack", stack, "--path", key)
+		return err == nil && strings.TrimSpace(out) == value
+	})
+}
+
 // changesMeshAddress gives apps another address for its peers. infra loses it until its own run, which replaces what reads from there.
 func (l *lab) changesMeshAddress() {
 	l.t.Helper()
-	const peer = "k8s-app=clustermesh-apiserver"
-	pods := func(stack, of string) string {
-		return l.in("kubectl", "--context=admin@"+stack, "get", "pods", "--namespace=kube-system", "--selector="+of,
-			"--output=jsonpath={.items[*].metadata.uid}")
-	}
 	before := map[string]string{}
 	for _, stack := range []string{"infra", "apps"} {
-		for _, of := range []string{peer, "k8s-app=cilium"} {
-			before[stack+" "+of] = pods(stack, of)
+		for _, of := range []string{meshServers, meshAgents} {
+			before[stack+" "+of] = l.meshPods(stack, of)
 			require.NotEmpty(l.t, before[stack+" "+of], "%s %s", stack, of)
 		}
 	}
 	editStackFile(l.t, filepath.Join(l.project, "Pulumi.apps.yaml"), otherMeshAddress.edit) // which the program of infra reads
-	l.eventually("the lab has copied the stack file", func() bool {
-		out, err := l.try("pulumi", "config", "get", "--stack", "apps", "--path", "slipway:network.loadBalancers.mesh")
-		return err == nil && strings.TrimSpace(out) == "10.25.12.101"
-	})
+	l.copied("apps", "slipway:network.loadBalancers.mesh", "10.25.12.101")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "apps")
-	for _, of := range []string{peer, "k8s-app=cilium"} {
-		assert.Equal(l.t, before["apps "+of], pods("apps", of), "pods of apps: %s", of)
+	for _, of := range []string{meshServers, meshAgents} {
+		assert.Equal(l.t, before["apps "+of], l.meshPods("apps", of), "pods of apps: %s", of)
 	}
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	assert.NotEqual(l.t, before["infra "+peer], pods("infra", peer), "what reads from apps was replaced")
-	assert.Equal(l.t, before["infra k8s-app=cilium"], pods("infra", "k8s-app=cilium"), "agents of infra")
+	assert.NotEqual(l.t, before["infra "+meshServers], l.meshPods("infra", meshServers), "what reads from apps was replaced")
+	assert.Equal(l.t, before["infra "+meshAgents], l.meshPods("infra", meshAgents), "agents of infra")
 	require.Equal(l.t, "connected", l.sees("infra", "apps"))
 	require.Equal(l.t, "connected", l.sees("apps", "infra"))
 }

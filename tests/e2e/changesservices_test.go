@@ -79,6 +79,29 @@ var servicesRemoved = run{
 	effect: effect{replaced: []string{`^cert-manager/`, `^kube-system/sealed-secrets-`}},
 }
 
+// fewerCopies keeps two copies of everything in Ceph, although a third worker has a disk.
+var fewerCopies = run{rows: []row{
+	{
+		cell: "`storage.role`, `storage.provider`, `storage.vault`, `storage.replicas`, `storage.local`", does: "nothing on pods by `up`",
+		edit: func(s settings) { s.set("storage", map[string]any{"replicas": 2}) },
+		arrived: func(l *lab) bool {
+			return l.ceph("cephblockpool/block", "{.spec.replicated.size}") == "2"
+		},
+		stays: func(l *lab) string {
+			return l.kubectl("get", "--namespace=default", "pvc/kept", "--output=jsonpath={.spec.volumeName}")
+		},
+	},
+	{
+		cell: "`storage.classes`, `storage.drivers`", does: "nothing: the next gate of the storage waits for them",
+		edit: func(s settings) {
+			s.set("storage", map[string]any{"classes": []any{}, "drivers": []any{"rook-ceph.rbd.csi.ceph.com"}})
+		},
+		arrived: func(l *lab) bool {
+			return strings.Contains(l.pulumi("stack", "output", "--stack", "infra", "storageReport"), `"outcome":"open"`)
+		},
+	},
+}}
+
 // noGitOps removes Flux, and keeps what it has applied.
 var noGitOps = run{
 	rows: []row{{

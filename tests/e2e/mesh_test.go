@@ -42,6 +42,9 @@ func TestMesh_TwoClustersSeeEachOther(t *testing.T) {
 	l.pulumi("destroy", "--yes", "--skip-preview", "--stack", "apps")
 	require.Equal(t, "absent", l.sees("infra", "apps"))
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+
+	l.changesPeers("infra", noPeer, "[]")
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	unprotectAndDestroy(l)
 }
 

@@ -325,11 +325,12 @@ var realChanges = []realChange{
 		config, err := os.ReadFile(filepath.Join(l.home(), "talosconfig"))
 		require.NoError(l.t, err)
 		require.NoError(l.t, os.WriteFile(before, config, 0o600))
+		boot := l.onNode(realNode, "read", "/proc/sys/kernel/random/boot_id")
 		l.caGeneration("talos", 2)
 		l.upTo("talos-rotate", true)
 		connects(l)
 		require.False(l.t, l.answers(before, realNode), "it takes the former talosconfig")
-		require.Contains(l.t, l.onNode(realNode, "version"), realVersion)
+		require.Equal(l.t, boot, l.onNode(realNode, "read", "/proc/sys/kernel/random/boot_id"), "the machine did not reboot")
 	}},
 }
 

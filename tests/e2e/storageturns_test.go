@@ -21,6 +21,7 @@ func TestStorage_NodesOfAProviderTakeTurnsWithCeph(t *testing.T) {
 	load.during(l, []change{
 		{"a reboot of all nodes", nodesOfStorageReboot(load)},
 		{"a third worker with a disk", storageGrows},
+		{"two copies, and a gate for volumes", fewerCopies.make(load)},
 		{"a worker with a disk less", storageShrinks},
 	})
 }
