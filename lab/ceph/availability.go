@@ -2,21 +2,12 @@ package ceph
 
 import "time"
 
-// osd is an OSD that was made. It keeps its number while it does not run.
-type osd struct {
-	host, device string
-	up, ran      bool
-	misses       bool      // it lacks copies that were written while it was down
-	recovered    time.Time // when it has them, if an OSD that misses nothing runs until then
-	ended        time.Time // since when it does not run
-}
-
 // downOut is after how long Ceph marks an OSD out that is down: mon_osd_down_out_interval.
 const downOut = 10 * time.Minute
 
 // awaits tells whether Ceph waits for an OSD to come back. Until then, its copies are nowhere else.
 func (c *Cluster) awaits(o osd) bool {
-	return !o.up && (time.Since(o.ended) < downOut || o.host == c.noout)
+	return !o.up && !o.out && (time.Since(o.ended) < downOut || o.host == c.noout)
 }
 
 // SetNoout names the host whose OSDs are never marked out; "" is none.
@@ -26,9 +17,16 @@ func (c *Cluster) SetNoout(host string) {
 	c.noout = host
 }
 
-// Clean tells whether all copies of everything are there.
+// Clean tells whether all copies of everything are there, and where they belong.
 func (c *Cluster) Clean() bool {
 	_, checks := c.Health()
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	for _, o := range c.osds {
+		if o.out && o.up && time.Now().Before(o.emptied) {
+			return false
+		}
+	}
 	return checks["PG_AVAILABILITY"] == "" && checks["PG_DEGRADED"] == ""
 }
 
@@ -77,11 +75,12 @@ func (c *Cluster) end(id int) {
 	c.osds[id] = o
 }
 
-// hosts counts the hosts with a running OSD, and those of them whose running OSDs miss nothing.
+// hosts counts the hosts with a running OSD, and those of them whose running OSDs miss nothing. An OSD that is out counts until others have
+// its copies.
 func (c *Cluster) hosts() (up, whole int) {
 	hosts := map[string]bool{}
 	for _, o := range c.osds {
-		if o.up {
+		if o.up && (!o.out || time.Now().Before(o.emptied)) {
 			hosts[o.host] = hosts[o.host] || o.misses
 		}
 	}

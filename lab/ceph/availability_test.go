@@ -21,7 +21,7 @@ type provider struct {
 }
 
 func (p *provider) startOn(t *testing.T, host string) {
-	stop, err := p.StartOSD(p.CreateOSD(host, "/dev/sdb"))
+	stop, err := p.StartOSD(p.CreateOSD(host, host), host)
 	require.NoError(t, err)
 	p.stop[host] = stop
 }
@@ -130,5 +130,47 @@ func TestOSD_ThatStaysAwayIsNotMissedAfterTenMinutes(t *testing.T) {
 		health, _ := p.Health()
 		assert.Equal(t, "HEALTH_OK", health)
 		assert.True(t, p.Clean())
+	})
+}
+
+func TestOSD_IsSafeToDestroyOnceOthersHaveItsCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProvider(t, 2, "w1", "w2", "w3")
+		require.ErrorIs(t, p.SafeToDestroy(0), ErrOSDUsed)
+		require.NoError(t, p.Out(0))
+		health, checks := p.Health()
+		assert.Equal(t, "HEALTH_OK", health, "copies that are only in the wrong place are no warning: %v", checks)
+		assert.False(t, p.Clean())
+		require.ErrorIs(t, p.SafeToDestroy(0), ErrOSDUsed)
+		time.Sleep(21 * time.Second)
+		assert.True(t, p.Clean())
+		require.NoError(t, p.SafeToDestroy(0))
+		require.ErrorIs(t, p.Purge(0), ErrOSDUp)
+		p.stop["w1"]()
+		require.NoError(t, p.Purge(0))
+		require.ErrorIs(t, p.Purge(0), ErrNoOSD)
+		assert.True(t, p.Clean())
+		assert.Empty(t, p.stalls())
+	})
+}
+
+func TestOSD_OfADiskThatIsGoneIsNotStartedOnAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProvider(t, 2, "w1", "w2")
+		p.stop["w1"]()
+		_, err := p.StartOSD(0, "another disk of w1")
+		require.EqualError(t, err, "no disk found with OSD ID 0")
+		require.NoError(t, p.Out(0))
+		assert.ErrorIs(t, p.SafeToDestroy(0), ErrOSDUsed, "the only other copy is on w2")
+
+		id := p.CreateOSD("w1", "another disk of w1")
+		require.Equal(t, 2, id, "the former one has its number until it is purged")
+		_, err = p.StartOSD(id, "another disk of w1")
+		require.NoError(t, err)
+		assert.ErrorIs(t, p.SafeToDestroy(0), ErrOSDUsed, "its copies are on their way")
+		time.Sleep(21 * time.Second)
+		require.NoError(t, p.SafeToDestroy(0))
+		require.NoError(t, p.Purge(0))
+		require.Equal(t, 0, p.CreateOSD("w3", "disk of w3"), "a free number is taken again")
 	})
 }

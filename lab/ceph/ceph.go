@@ -155,32 +155,6 @@ func (c *Cluster) StartManager(name string) (stop func()) {
 	return c.stop(func() { delete(c.managers, name) })
 }
 
-// CreateOSD makes an OSD on a host's disk, unless the disk has one, and returns the OSD's number.
-func (c *Cluster) CreateOSD(host, device string) int {
-	c.world.mu.Lock()
-	defer c.world.mu.Unlock()
-	for id, o := range c.osds {
-		if o.host == host && o.device == device {
-			return id
-		}
-	}
-	id := len(c.osds)
-	c.osds[id] = osd{host: host, device: device, ended: time.Now()}
-	return id
-}
-
-// StartOSD runs an OSD that was made.
-func (c *Cluster) StartOSD(id int) (stop func(), err error) {
-	c.world.mu.Lock()
-	defer c.world.mu.Unlock()
-	if _, made := c.osds[id]; !made {
-		return nil, fmt.Errorf("osd.%d: was not made", id)
-	}
-	c.start(id)
-	c.judge()
-	return c.stop(func() { c.end(id) }), nil
-}
-
 // stop returns a function that changes the cluster once.
 func (c *Cluster) stop(change func()) func() {
 	return sync.OnceFunc(func() {

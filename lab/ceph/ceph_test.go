@@ -29,7 +29,7 @@ func start(t *testing.T, hosts ...string) (*World, *Cluster, string) {
 	c.SetMembers([]string{"a"})
 	t.Cleanup(c.StartMonitor("a", address))
 	for _, host := range hosts {
-		stop, err := c.StartOSD(c.CreateOSD(host, "/dev/sdb"))
+		stop, err := c.StartOSD(c.CreateOSD(host, host), host)
 		require.NoError(t, err)
 		t.Cleanup(stop)
 	}
@@ -103,7 +103,7 @@ func TestCreateImage_WaitsWhileTooFewHostsHaveOSDs(t *testing.T) {
 	_, checks := c.Health()
 	assert.Contains(t, checks, "PG_AVAILABILITY")
 	assert.Equal(t, "OSD count 0 < osd_pool_default_size 2", checks["TOO_FEW_OSDS"])
-	_, err = c.StartOSD(c.CreateOSD("w1", "/dev/sdb"))
+	_, err = c.StartOSD(c.CreateOSD("w1", "w1"), "w1")
 	require.NoError(t, err)
 	_, _, err = s.CreateImage(t.Context(), "block", "pvc-1", "csi-vol-", 1<<30)
 	require.NoError(t, err, "one of two copies is enough for an answer")

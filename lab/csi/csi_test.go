@@ -35,7 +35,7 @@ func start(t *testing.T) *fixture {
 	c := f.ceph.Create(ceph.ParseVersion("v19.2.7"))
 	c.SetMembers([]string{"a"})
 	t.Cleanup(c.StartMonitor("a", monitor))
-	stop, err := c.StartOSD(c.CreateOSD("w1", "/dev/sdb"))
+	stop, err := c.StartOSD(c.CreateOSD("w1", "w1"), "w1")
 	require.NoError(t, err)
 	t.Cleanup(stop)
 	c.SetPool("block", 1)

@@ -220,7 +220,7 @@ func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c 
 	}
 	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0],
 		PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec, RunsToCompletion: once, Network: s.network,
-		Disks: w.k.o.Disks, Claims: w.claimPaths(pod), Dir: dir, Log: log, LogPath: logPath}
+		Disk: w.k.o.Disk, Claims: w.claimPaths(pod), Dir: dir, Log: log, LogPath: logPath}
 	instance, err := w.k.c.o.Workloads.Find(wc)(s.life, wc)
 	if err != nil {
 		_ = log.Close()

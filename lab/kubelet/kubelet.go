@@ -47,8 +47,8 @@ type NodeOptions struct {
 	MaxPods           int    // 0: 110
 	// AsksForCertificate is the kubelet's serverTLSBootstrap: its API has a certificate of the cluster's CA, once somebody has approved it.
 	AsksForCertificate bool
-	// Disks, if not nil, returns the links in /dev/disk/by-id of the machine's disks.
-	Disks func() []string
+	// Disk, if not nil, returns the machine's disk with a link in /dev/disk/by-id: see workload.Container.
+	Disk func(link string) any
 	// StaticPods returns the control plane's pods as they are now; nil: all components run in the kubelet's version. See StaticPodsChanged.
 	StaticPods func() []StaticPod
 	// Images are the images that the node has already, besides those that it pulls; nil: none.

@@ -81,7 +81,7 @@ func newStorage(t *testing.T, rook *rook.Rook, name string, at netip.Addr) *stor
 		workloads: withCRDs(t, workload.Registry{Behaviours: rook.Behaviours(kubetest.Binary(t, "csi-provisioner"), nil)})})
 	t.Cleanup(func() { s.explain(t) })
 	_, err := s.Start(t.Context(), NodeOptions{Name: s.node, Addresses: []netip.Addr{at.Next()}, TalosVersion: "v1.12.7",
-		KubernetesVersion: kubetest.Version, BootID: "1", Disks: func() []string { return []string{osdLink} }})
+		KubernetesVersion: kubetest.Version, BootID: "1", Disk: func(link string) any { return map[string]any{osdLink: name}[link] }})
 	require.NoError(t, err)
 	s.custom, err = dynamic.NewForConfig(s.rest)
 	require.NoError(t, err)

@@ -80,7 +80,7 @@ type KubeletConfig struct {
 	EphemeralBytes    uint64            // of the file system that holds pods, logs and images
 	MaxPods           int               // machine.kubelet.extraConfig.maxPods; 0: the kubelet's default
 	ExtraArgs         map[string]string // machine.kubelet.extraArgs
-	Disks             func() []string   // the links in /dev/disk/by-id of the machine's disks
+	Disk              func(string) any  // the machine's disk with a link in /dev/disk/by-id: see workload.Container
 	Config            config.Provider
 	TalosVersion      string // e.g. "v1.12.7"
 	KubernetesVersion string // from the kubelet image's tag, e.g. "v1.35.8"

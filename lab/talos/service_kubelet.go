@@ -77,7 +77,7 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space,
 			MaxPods: kubernetes.MaxPods(b.config), ExtraArgs: kubernetes.KubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
-			RegisterTaints: kubernetes.RegisterTaints(b.config), Disks: b.m.disks.Links,
+			RegisterTaints: kubernetes.RegisterTaints(b.config), Disk: b.m.disks.Linked,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: image.Tag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID, Images: b.inst.images, StaticPods: b.staticPods,
 			Log: func(line string) { b.Write("kubelet", line) }, NodeStatus: b.publishNodeStatus,

@@ -59,8 +59,9 @@ type Container struct {
 	RunsToCompletion bool
 	// Network is the file of the pod's network namespace; "" if it has none of its own.
 	Network string
-	// Disks returns the links in /dev/disk/by-id of the node's disks; nil: not known.
-	Disks func() []string
+	// Disk returns the node's disk with a link in /dev/disk/by-id, as any value that is the same as long as the disk exists; nil if the node
+	// has none. The function is nil if disks are not known.
+	Disk func(link string) any
 	// Claims are the folders with the mounted volumes of the pod's claims, by the name of the pod's volume.
 	Claims  map[string]string
 	Dir     string    // of this pod; exists; removed with the pod

@@ -112,7 +112,7 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 		RegisterTaints: o.RegisterTaints, Labels: o.Labels, Annotations: o.Annotations, Taints: o.Taints,
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
 		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), AsksForCertificate: asksForCertificate(o),
-		Disks: o.Disks, Log: o.Log, TalosLog: o.TalosLog, Images: o.Images, StaticPods: statics,
+		Disk: o.Disk, Log: o.Log, TalosLog: o.TalosLog, Images: o.Images, StaticPods: statics,
 		NodeChanged: func(n *corev1.Node) { o.NodeStatus(nodeStatus(n)) },
 	})
 }

@@ -22,6 +22,7 @@ func TestStorage_NodesOfAProviderTakeTurnsWithCeph(t *testing.T) {
 		{"a reboot of all nodes", nodesOfStorageReboot(load)},
 		{"a third worker with a disk", storageGrows},
 		{"two copies, and a gate for volumes", fewerCopies.make(load)},
+		{"a worker with a disk is made anew", storageIsReplaced},
 		{"a worker with a disk less", storageShrinks},
 	})
 }
@@ -102,12 +103,56 @@ func storageGrows(l *lab) {
 	l.cephIsWell("3")
 }
 
-func storageShrinks(l *lab) {
-	l.removes(1, "infra-worker-2")
+// osdsOf are the numbers of the OSDs of a node, by their Deployments.
+func (l *lab) osdsOf(node string) []string {
+	l.t.Helper()
+	return strings.Fields(l.kubectl("get", "--namespace=rook-ceph", "deployments", "--selector=app=rook-ceph-osd,topology-location-host="+node,
+		"--output=jsonpath={.items[*].metadata.labels.osd}"))
+}
+
+// inRook runs what Rook's plugin for kubectl runs in the operator's container.
+func (l *lab) inRook(command ...string) string {
+	l.t.Helper()
+	return l.kubectl(append([]string{"exec", "--namespace=rook-ceph", "deployment/rook-ceph-operator", "--"}, command...)...)
+}
+
+// purges removes OSDs that do not run any more, which Rook begins once nothing depends on them.
+func (l *lab) purges(osds []string) {
+	l.t.Helper()
+	for _, osd := range osds {
+		said := l.inRook("rook", "ceph", "osd", "remove", "--osd-ids="+osd, "--force-osd-removal=false")
+		require.Contains(l.t, said, "completed removal of OSD "+osd)
+	}
+}
+
+// storageIsReplaced gives a worker another machine, whose disks are empty, as docs/nodes.md says. While the former OSD is there and the new
+// one is not, only one host has a disk beside it.
+func storageIsReplaced(l *lab) {
+	const name = "infra-worker-1"
+	former := l.osdsOf(name)
+	require.NotEmpty(l.t, former)
+	l.generation(1, name, 2)
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	l.isGone("infra-worker-2")
-	l.writes()
-	l.eventually("Ceph keeps as many copies as there are workers", func() bool {
-		return l.ceph("cephblockpool/block", "{.spec.replicated.size}") == "2"
-	})
+	require.Equal(l.t, former, l.osdsOf(name), "Rook makes no OSD on an empty disk by itself")
+	l.kubectl("rollout", "restart", "--namespace=rook-ceph", "deployment/rook-ceph-operator")
+	l.eventually("Rook has made another OSD on the empty disk", func() bool { return len(l.osdsOf(name)) > len(former) })
+	l.purges(former)
+	require.NotContains(l.t, l.osdsOf(name), former[0])
+	l.cephIsWell("2")
+}
+
+// storageShrinks empties the OSDs of a worker first, and purges them when it has gone, as docs/nodes.md says.
+func storageShrinks(l *lab) {
+	const name = "infra-worker-2"
+	former := l.osdsOf(name)
+	for _, osd := range former {
+		l.inRook("ceph", "osd", "out", osd)
+	}
+	l.eventually("others have its copies", func() bool { return strings.Contains(l.inRook("ceph", "status"), "active+clean") })
+	l.removes(1, name)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.isGone(name)
+	l.purges(former)
+	require.Empty(l.t, l.osdsOf(name))
+	l.cephIsWell("2")
 }

@@ -100,18 +100,14 @@ func symlinks(key string, d *vm.Disk) []string {
 	return nil
 }
 
-// Links returns the links in /dev/disk/by-id of the machine's disks.
-func (d *Disks) Links() []string {
-	var links []string
-	disks := d.Now()
-	for _, key := range diskKeys(disks) {
-		for _, link := range symlinks(key, disks[key]) {
-			if strings.HasPrefix(link, "/dev/disk/by-id/") {
-				links = append(links, link)
-			}
+// Linked returns the machine's disk with a link in /dev/disk/by-id; nil if it has none.
+func (d *Disks) Linked(link string) any {
+	for key, disk := range d.Now() {
+		if strings.HasPrefix(link, "/dev/disk/by-id/") && DeviceName(key) != "" && slices.Contains(symlinks(key, disk), link) {
+			return disk
 		}
 	}
-	return links
+	return nil
 }
 
 // diskKeys returns the keys of disks in order of device name.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -69,12 +68,9 @@ func (r *Rook) startOSD(ctx context.Context, c workload.Container) (*workload.In
 	}
 	return r.daemon(ctx, c, func(ctx context.Context, cluster *ceph.Cluster, i *workload.Instance) {
 		id, err := strconv.Atoi(flagOf(c, "id"))
-		if err == nil && !hasDisk(c, device) {
-			err = fmt.Errorf("OSD::init(): unable to mount object store: %s: (2) No such file or directory", device)
-		}
 		stop := func() {}
 		if err == nil {
-			stop, err = cluster.StartOSD(id)
+			stop, err = cluster.StartOSD(id, disk(c, device))
 		}
 		if err != nil {
 			fmt.Fprintln(c.Log, err)
@@ -102,9 +98,12 @@ func (r *Rook) daemon(ctx context.Context, c workload.Container, run func(contex
 	return i, nil
 }
 
-// hasDisk tells whether the container's machine has a disk with that link.
-func hasDisk(c workload.Container, link string) bool {
-	return c.Disks != nil && slices.Contains(c.Disks(), link)
+// disk is the disk with that link of the container's machine; nil if it has none.
+func disk(c workload.Container, link string) any {
+	if c.Disk == nil {
+		return nil
+	}
+	return c.Disk(link)
 }
 
 // startProvision runs the job that looks for the declared disks of a node, and reports the new OSDs on them.
@@ -136,12 +135,13 @@ func (r *Rook) provision(ctx context.Context, c workload.Container) error {
 	}
 	status := osdStatus{OSDs: []preparedOSD{}, Status: "completed"}
 	for _, device := range devices {
-		if !hasDisk(c, device) {
+		has := disk(c, device)
+		if has == nil {
 			fmt.Fprintf(c.Log, "cephosd: device %q is not on this node\n", device)
 			continue
 		}
 		fmt.Fprintf(c.Log, "cephosd: %q found in the desired devices\n", device)
-		status.OSDs = append(status.OSDs, preparedOSD{cluster.CreateOSD(c.Node, device), device})
+		status.OSDs = append(status.OSDs, preparedOSD{cluster.CreateOSD(c.Node, has), device})
 	}
 	if len(status.OSDs) == 0 {
 		fmt.Fprintf(c.Log, "cephosd: skipping OSD configuration as no devices matched the storage settings for this node %q\n", node)

@@ -70,6 +70,7 @@ type rookOperator struct {
 	spaces                   workload.ObjectCache[*unstructured.Unstructured]
 	prepared                 map[string]int64 // generations of CephClusters for which disks were prepared, by node
 	budgeted                 time.Time        // when it has looked at the PodDisruptionBudgets
+	asked                    chan func()      // what commands in its container have it do, between two rounds
 }
 
 // startOperator runs the operator.
@@ -78,7 +79,8 @@ func (r *Rook) startOperator(ctx context.Context, c workload.Container) (*worklo
 		return nil, errors.New("rook: no client for custom resources")
 	}
 	i, ctx := workload.NewInstance(ctx)
-	o := &rookOperator{Instance: i, applier: newApplier(c, "rook"), rook: r, prepared: map[string]int64{}}
+	o := &rookOperator{Instance: i, applier: newApplier(c, "rook"), rook: r, prepared: map[string]int64{}, asked: make(chan func())}
+	i.OnExec = o.exec
 	fmt.Fprintln(c.Log, "rookcmd: starting Rook (simulated)")
 	i.After(c.Cluster.PodStart, func() {
 		i.SetReady(true)
@@ -115,6 +117,8 @@ func (o *rookOperator) run(ctx context.Context) {
 		case <-o.pools.Changed:
 		case <-o.clients.Changed:
 		case <-o.spaces.Changed:
+		case do := <-o.asked:
+			do()
 		case <-tick.C:
 		}
 	}
