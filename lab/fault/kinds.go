@@ -115,7 +115,8 @@ var Kinds = []Description{
 	},
 	{
 		Kind: DatastoreFull, Group: groupProxmox, Target: "storage",
-		WhenOn:  "a task that creates a volume there fails with the error of that storage type; its VM is not created",
+		WhenOn: "a task that creates a volume there fails with the error of that storage type; its VM is not created, " +
+			"or its disk stays where it was",
 		WhenOff: "at once",
 	},
 	{

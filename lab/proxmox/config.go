@@ -203,6 +203,14 @@ func (m *machine) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// checkDigest refuses a request for another state of the configuration, if it names one.
+func (q *request) checkDigest(m *machine) error {
+	if d := q.form.Get("digest"); d != "" && d != m.digest() {
+		return internalError("detected modified configuration - file changed by other user? Try again.")
+	}
+	return nil
+}
+
 // describeConfig is the configuration as the API returns it: booleans and integers as numbers, other values as text.
 // Unless current values are asked for, it includes the waiting changes.
 func (m *machine) describeConfig(current bool) map[string]any {

@@ -170,11 +170,17 @@ func detach(config map[string]string, id int, value string) string {
 	case isCDROM(p), !strings.Contains(p.main, fmt.Sprintf("vm-%d-", id)):
 		return ""
 	}
+	addUnused(config, p.main)
+	return ""
+}
+
+// addUnused adds a volume to a configuration as unused disk, and returns its key.
+func addUnused(config map[string]string, volume string) string {
 	for n := range parameters["unused"].count {
-		k := "unused" + strconv.Itoa(n)
-		if _, taken := config[k]; !taken {
-			config[k] = p.main
-			break
+		key := "unused" + strconv.Itoa(n)
+		if _, taken := config[key]; !taken {
+			config[key] = volume
+			return key
 		}
 	}
 	return ""

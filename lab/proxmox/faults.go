@@ -81,6 +81,8 @@ func defaultTaskError(j job) string {
 		return "VM quit/powerdown failed - got timeout"
 	case "qmdestroy", "qmconfig":
 		return fmt.Sprintf("can't lock file '/var/lock/qemu-server/lock-%s.conf' - got timeout", j.id)
+	case "qmmove":
+		return "storage migration failed: copy failed: command '/usr/bin/qemu-img convert -p -n' failed: exit code 1"
 	case "download":
 		return "download failed: command '/usr/bin/wget --progress=dot:giga' failed: exit code 4"
 	}

@@ -189,8 +189,8 @@ func (q *request) update(m *machine, set map[string]string, remove []string) err
 	if err := m.checkLock(); err != nil {
 		return err
 	}
-	if d := q.form.Get("digest"); d != "" && d != m.digest() {
-		return internalError("detected modified configuration - file changed by other user? Try again.")
+	if err := q.checkDigest(m); err != nil {
+		return err
 	}
 	remove = m.revert(q.form.Get("revert"), set, remove)
 	if err := m.checkBalloon(set); err != nil {

@@ -65,6 +65,7 @@ var routes = map[string]func(*request) (any, error){
 	"PUT /nodes/{node}/qemu/{vmid}/resize":                       resizeVM,
 	"PUT /nodes/{node}/qemu/{vmid}/unlink":                       unlinkDisks,
 	"POST /nodes/{node}/qemu/{vmid}/migrate":                     migrateVM,
+	"POST /nodes/{node}/qemu/{vmid}/move_disk":                   moveDisk,
 	"GET /nodes/{node}/qemu/{vmid}/agent/network-get-interfaces": getInterfaces,
 	"GET /nodes/{node}/qemu/{vmid}/status/current":               getStatus,
 	"POST /nodes/{node}/qemu/{vmid}/status/start":                power("qmstart", start),

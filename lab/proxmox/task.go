@@ -149,10 +149,10 @@ func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 		return err
 	}
 	err := j.work(ctx, t)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, errInterrupted) {
 		return errInterrupted
 	}
-	return err
+	return err // of some tasks, which say what was interrupted
 }
 
 // subject is what a job is about: the VM's name, or else the job's id, or the node.

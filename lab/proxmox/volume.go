@@ -88,7 +88,7 @@ func (c *Cluster) put(s *Storage, node string, v *volume) error {
 	return nil
 }
 
-// allocate creates a disk for a VM: vm-ID-disk-N with the first free N. The caller holds the mutex.
+// allocate creates a disk for a VM: vm-ID-disk-N with the first N that no disk has, of whatever format. The caller holds the mutex.
 func (c *Cluster) allocate(s *Storage, node string, owner int, format string, size int64) (*volume, error) {
 	if format == "" {
 		format = s.formats()[0]
@@ -97,11 +97,13 @@ func (c *Cluster) allocate(s *Storage, node string, owner int, format string, si
 		return nil, fmt.Errorf("unsupported format '%s' at /usr/share/perl5/PVE/Storage/%s.pm", format, plugin(s.Type))
 	}
 	for n := 0; ; n++ {
-		id := diskName(s, owner, fmt.Sprintf("disk-%d", n), format)
-		if c.volumes[volumeKey{location(s, node), id}] != nil {
+		name := fmt.Sprintf("disk-%d", n)
+		if slices.ContainsFunc(s.formats(), func(format string) bool {
+			return c.volumes[volumeKey{location(s, node), diskName(s, owner, name, format)}] != nil
+		}) {
 			continue
 		}
-		v := newVolume(id, owner, format, size)
+		v := newVolume(diskName(s, owner, name, format), owner, format, size)
 		return v, c.put(s, node, v)
 	}
 }

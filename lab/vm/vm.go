@@ -36,7 +36,7 @@ type NIC struct {
 
 // Disk is a virtual disk. It survives power cycles and ends with its volume.
 type Disk struct {
-	Volume string // e.g. "local-lvm:vm-1111-disk-0"
+	Volume string // e.g. "local-lvm:vm-1111-disk-0"; another one after a move to another storage
 	Size   int64  // bytes
 	Serial string // as given to the drive; empty: QEMU's own, "drive-" and the drive key
 	// Content is what the guest wrote, in a type of the guest's own; nil on an empty disk. The hypervisor does not use
