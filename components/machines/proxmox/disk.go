@@ -23,9 +23,11 @@ const cdDrive = "ide0"
 //   - it has the image of its creation in the drive, or after a move none, and boots from its disk;
 //   - for another datastore, the provider would give it a new TPM, without the keys of its encrypted disks, and a new EFI disk.
 //     With another encryption of disks, it would lose or get a TPM, which its disks do not know;
+//   - for another datastore of the cloud-init drive, the provider would switch the VM off and on, and off once more for the disks. A
+//     machine that has just been switched on does not hear that it is to shut down;
 //   - Talos reads name servers from the cloud-init drive only before it has its configuration. The provider would reboot the VM for them.
 var ignoredProperties = []string{
-	"cdrom.interface", "cdrom.fileId", "bootOrders", "smbios", "efiDisk", "tpmState", "initialization.dns",
+	"cdrom.interface", "cdrom.fileId", "bootOrders", "smbios", "efiDisk", "tpmState", "initialization.datastoreId", "initialization.dns",
 }
 
 // disks returns the system disk and then the data disks, in the order of their SCSI numbers. A disk has a thread of its own if it has a

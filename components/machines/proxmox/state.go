@@ -30,7 +30,7 @@ func checkState(node cluster.Machine, change *pulumi.ResourceHookArgs, seen recl
 	for _, option := range slices.Sorted(maps.Keys(stored)) {
 		has, known := seen.Options[option]
 		if !known && !reclaim.IsDisk(option) {
-			continue // Proxmox VE's default
+			continue // Proxmox VE's default, or a datastore that is not known
 		}
 		if has != stored[option] && has != becomes[option] {
 			return errNotAsStored(node, "has "+shown(option, has), stored[option])
@@ -81,7 +81,9 @@ func optionsOf(properties map[string]any) map[string]string {
 	disks, _ := properties["disks"].([]any)
 	for _, disk := range disks {
 		if one, is := disk.(map[string]any); is && one["interface"] != nil {
-			text(fmt.Sprint(one["interface"]), one["size"])
+			name := fmt.Sprint(one["interface"])
+			text(name, one["size"])
+			text(name+reclaim.OptionDatastore, one["datastoreId"])
 		}
 	}
 	return found

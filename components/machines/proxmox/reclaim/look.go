@@ -19,12 +19,13 @@ type Seen struct {
 }
 
 // Names of the options in Seen. Those of network devices have a number at their end. Those of disks are bus and number, such as scsi0, and
-// have the size in GiB.
+// have the size in GiB; with OptionDatastore behind the name, they have the datastore. A disk that is a device of the host has none.
 const (
 	OptionMemory     = "memory" // MiB
 	OptionCores      = "cores"
 	OptionController = "scsihw"
 	OptionNetwork    = "net" // bridge and VLAN, as Network writes them
+	OptionDatastore  = " on"
 )
 
 // Network is the value of a network device among the options. vlan is "" or "0" without one.
@@ -95,6 +96,9 @@ func options(config map[string]any) map[string]string {
 			found[option] = Network(properties["bridge"], properties["tag"])
 		case IsDisk(option) && properties["media"] != "cdrom":
 			found[option] = inGiB(properties["size"])
+			if volume, _, _ := strings.Cut(text, ","); !strings.HasPrefix(volume, "/") {
+				found[option+OptionDatastore], _, _ = strings.Cut(volume, ":")
+			}
 		}
 	}
 	return found

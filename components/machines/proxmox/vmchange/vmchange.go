@@ -18,7 +18,7 @@ import (
 //   - of a network card, which is changed in the running VM: pods may lose their connections, and with a wrong bridge or VLAN the node
 //     stays away;
 //   - of a disk, which is made bigger or added in the running VM. Another datastore of a disk shuts the VM down and starts it, and so does
-//     one of the cloud-init drive. A disk that is missing stays in the VM.
+//     one of the cloud-init drive before that. A disk that is missing stays in the VM.
 //
 // Another datastore of the TPM or of the EFI disk gives the VM a new, empty one.
 var rebooting = []string{
