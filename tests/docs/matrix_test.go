@@ -149,9 +149,6 @@ var madeElsewhere = map[string][]string{
 	"not made: the lab serves the chart at one address": {
 		"`cilium.repository`",
 	},
-	"not made: the lab's Proxmox VE moves no disk to another datastore": {
-		"`proxmox.datastores`, `nodePools[].datastore`: another datastore",
-	},
 	"TestRefuseSwitch_NamesTheManualSteps": {
 		"`cilium.mode`",
 	},

@@ -38,6 +38,8 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 		{"a taint of a worker that runs", taintByHand(load)},
 		{"what is refused", refused},
 		{"disks", moreDisk.make(load)},
+		{"a datastore that is full at first", fullDatastore(load)},
+		{"another datastore", otherDatastore.make(load)},
 		{"another VLAN and another bridge", otherNetwork.make(load)},
 		{"a node more in a pool with a count", oneMore.make(load)},
 		{"a node less, and a node with another name", oneLess.make(load)},
@@ -59,6 +61,7 @@ func changeable(s settings) {
 		"name": "spare", "role": "worker", "cores": 8, "memory": "16GiB", "disk": "100GiB", "firstAddress": "10.25.11.31", "count": 1,
 		"bridge": "vmbr1", // the lab's hosts have the bridges that stack files name when it starts
 	})
+	s.manyDatastores()
 }
 
 // touched are objects of which a change could make others: an object of a CRD, a Service with any address, and one with its own.
