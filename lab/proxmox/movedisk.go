@@ -165,7 +165,7 @@ func (q *request) move(ctx context.Context, t *task, m *machine) error {
 		}
 		return fmt.Errorf("storage migration failed: %w", err)
 	}
-	if copied.disk != nil {
+	if copied.disk != nil && former.disk != nil {
 		// A guest that runs keeps its disk. What it wrote is there only once: a former volume that stays is empty here.
 		copied.disk, former.disk = former.disk, copied.disk
 		copied.disk.Volume, former.disk.Volume = copied.id, former.id
