@@ -1,6 +1,7 @@
 package leftover
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -25,6 +26,7 @@ type argoCD struct {
 	release string
 	every   time.Duration // between two looks at what has been tried
 	seen    time.Duration // until the plugin of every repo-server sees a changed Secret
+	limit   time.Duration // of Tried; 0 means triedLimit
 }
 
 func (a argoCD) String() string {
@@ -86,10 +88,14 @@ func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := probe.Within(ctx, cmp.Or(a.limit, triedLimit))
+	defer cancel()
 	var secret corev1.Secret
 	const core = "/api/v1/namespaces/" + cluster.ArgoCDNamespace + "/secrets/"
-	if found, err := api.ReadJSON(ctx, core+cluster.ValuesSecret(a.release), &secret); err != nil || !found {
-		return err
+	if found, err := api.ReadJSON(ctx, core+cluster.ValuesSecret(a.release), &secret); err != nil {
+		return fmt.Errorf("%s: %w", a, err)
+	} else if !found {
+		return nil
 	}
 	sum := sha256.Sum256(secret.Data[cluster.ValuesKey])
 	want, begin := hex.EncodeToString(sum[:]), time.Now()
@@ -97,9 +103,9 @@ func (a argoCD) Tried(ctx context.Context, kubeconfig string) error {
 	const pods = "/api/v1/namespaces/" + cluster.ArgoCDNamespace + "/pods?fieldSelector=status.phase%3DRunning" +
 		"&labelSelector=app.kubernetes.io/component%3Drepo-server"
 	if _, err := api.ReadJSON(ctx, pods, &servers); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", a, err)
 	}
-	return probe.Wait{Limit: triedLimit, Every: a.every}.Until(ctx, a.String(), func(ctx context.Context) (string, error) {
+	return probe.Wait{Every: a.every}.Until(ctx, a.String(), func(ctx context.Context) (string, error) {
 		now, err := a.read(ctx, api)
 		switch {
 		case err != nil:

@@ -1,6 +1,7 @@
 package leftover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ type Owner interface {
 	// what is about to be installed.
 	Released(ctx context.Context, kubeconfig string) error
 	// Tried makes the engine read the values of the release again, and returns once the engine has tried them, or if the engine does not own
-	// the release.
+	// the release. It gives up after triedLimit, also if the API server does not answer.
 	Tried(ctx context.Context, kubeconfig string) error
 	// Command is the command that shows more.
 	Command() string
@@ -47,7 +48,10 @@ func OwnerOf(release string, engine cluster.Owner) Owner {
 }
 
 // flux is the HelmRelease with which Flux owns, or owned, a release.
-type flux struct{ namespace, name string }
+type flux struct {
+	namespace, name string
+	limit           time.Duration // of Tried; 0 means triedLimit
+}
 
 // Released makes sure that the HelmRelease is suspended, or that there is none.
 func (f flux) Released(ctx context.Context, kubeconfig string) error {
@@ -74,6 +78,8 @@ func (f flux) Tried(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := probe.Within(ctx, cmp.Or(f.limit, triedLimit))
+	defer cancel()
 	objects := api.Objects.Resource(helmReleases).Namespace(f.namespace)
 	var live *unstructured.Unstructured
 	read := func(ctx context.Context) (err error) {
@@ -83,7 +89,7 @@ func (f flux) Tried(ctx context.Context, kubeconfig string) error {
 	if err := kubeapi.Retry(ctx, nil, func() error { return read(ctx) }); apierrors.IsNotFound(err) { // without Flux, too
 		return nil
 	} else if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", f, err)
 	}
 	if suspended, _, _ := unstructured.NestedBool(live.Object, "spec", "suspend"); suspended {
 		return nil
@@ -93,7 +99,7 @@ func (f flux) Tried(ctx context.Context, kubeconfig string) error {
 	if _, err := kubeapi.Merge(ctx, objects, f.name, annotation); err != nil {
 		return err
 	}
-	return probe.Wait{Limit: triedLimit}.Until(ctx, f.String(), func(ctx context.Context) (string, error) {
+	return probe.Wait{}.Until(ctx, f.String(), func(ctx context.Context) (string, error) {
 		if err := read(ctx); err != nil {
 			return err.Error(), nil
 		}

@@ -1,11 +1,13 @@
 package leftover
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,5 +122,20 @@ func TestTried_ReturnsOnceFluxHasTriedTheValues(t *testing.T) {
 		if one.flux != nil {
 			assert.Equal(t, one.readings, one.flux.readings, name)
 		}
+	}
+}
+
+func TestTried_GivesUpWhileTheAPIServerRefusesEveryRequest(t *testing.T) {
+	busy := serverOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "etcd has no leader", http.StatusServiceUnavailable)
+	}))
+	for _, owner := range []Owner{
+		flux{namespace: "flux-system", name: "cilium", limit: 20 * time.Millisecond},
+		argoCD{release: "cilium", every: time.Millisecond, limit: 20 * time.Millisecond},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // instead of for ever
+		err := owner.Tried(ctx, busy.kubeconfig(t))
+		cancel()
+		assert.ErrorContains(t, err, owner.String()+": not done within 20ms (last: ", "the run goes on with a warning")
 	}
 }
