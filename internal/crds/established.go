@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -31,11 +32,15 @@ func (r *run) established(ctx context.Context, crd *unstructured.Unstructured, s
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w (last: %s); kubectl get customresourcedefinition %s -o yaml shows more", context.Cause(ctx), state, name)
 		}
-		if err := kubeapi.Retry(ctx, nil, func() (err error) {
+		err = kubeapi.Retry(ctx, nil, func() (err error) {
 			crd, err = r.api.Objects.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 			return err
-		}); err != nil {
+		})
+		switch {
+		case apierrors.IsNotFound(err):
 			return fmt.Errorf("was deleted during the wait: %w", err)
+		case err != nil: // such as that of a server that went away
+			return err
 		}
 	}
 }

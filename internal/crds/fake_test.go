@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type api struct {
 	onApply func(name string, w http.ResponseWriter) bool
 	// establish, if non-nil, decides whether a CRD that was applied is established; nil establishes it with the next change.
 	establish func(name string) bool
+	// down answers every request with 503.
+	down atomic.Bool
 
 	mu      sync.Mutex
 	version int
@@ -43,6 +46,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"), "/")
 	w.Header().Set("Content-Type", "application/json")
 	switch {
+	case a.down.Load():
+		http.Error(w, "etcd has no leader", http.StatusServiceUnavailable)
 	case r.Method == http.MethodPatch:
 		a.patch(name, w, r)
 	case r.URL.Query().Get("watch") != "":
@@ -121,6 +126,9 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		object, changed := a.objects[name], a.changed
 		a.mu.Unlock()
+		if object == nil { // it was deleted
+			return
+		}
 		if version, _ := strconv.Atoi(object.GetResourceVersion()); version > seen {
 			seen = version
 			_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": object.Object})

@@ -197,6 +197,32 @@ func TestRun_NamesWhatIsNotServedWhenItsTimeIsUp(t *testing.T) {
 	assert.NotContains(t, err.Error(), "b.example.com")
 }
 
+func TestRun_SaysOfAServerThatGoesAwayThatItDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.source("one", crd("a.example.com"))
+	f.spec.Timeout = probe.Duration(time.Second)
+	f.api.establish = func(string) bool {
+		f.api.down.Store(true)
+		return false
+	}
+	_, err := f.run.run(t.Context())
+	require.ErrorContains(t, err, "CRD a.example.com of one v1.0.0: not done within 1s (last: ")
+	assert.NotContains(t, err.Error(), "deleted", "nobody has seen that")
+}
+
+func TestRun_SaysThatACRDWasDeletedDuringTheWait(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.source("one", crd("a.example.com"))
+	f.api.establish = func(name string) bool {
+		delete(f.api.objects, name)
+		return false
+	}
+	_, err := f.run.run(t.Context())
+	require.ErrorContains(t, err, "CRD a.example.com of one v1.0.0: was deleted during the wait")
+}
+
 func TestRun_DoesNotWaitForNamesThatAreTaken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
