@@ -283,6 +283,18 @@ func (c clusterCheck) otherThanGit(g GitOps) {
 	if g.CA != "" {
 		c.fault("gitops.ca", syntax.Certificates(string(g.CA)))
 	}
+	c.refOfTemplate(g)
+}
+
+// refOfTemplate checks the tag or the name of the bucket, which a template of flux-operator writes into YAML without quotes.
+func (c clusterCheck) refOfTemplate(g GitOps) {
+	path, remedy := "gitops.oci.tag", "follow a tag that is text, such as v"+g.Source().Ref
+	if g.OCI == nil {
+		path, remedy = "gitops.bucket.name", "take a bucket whose name has a letter"
+	}
+	if ref := g.Source().Ref; !c.Unusable(path) && !isText(ref) {
+		c.Found(path, remedy, "%s is no text to YAML, in which flux-operator writes it without quotes", ref)
+	}
 }
 
 // unusedSourceSecrets reports the secrets of an artifact or a bucket that Flux does not sync from.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/siderolabs/gen/xslices"
+	"gopkg.in/yaml.v3"
 )
 
 // Text is text of several lines. It includes the line break at its end, which YAML's block style adds.
@@ -17,6 +18,13 @@ type Text string
 func Checksum(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
+}
+
+// isText reports whether YAML reads a word without quotes as text: 1.10 is a number, 2026-11-30 a date, and true a boolean.
+func isText(word string) bool {
+	var document yaml.Node
+	err := yaml.Unmarshal([]byte(word), &document)
+	return err == nil && len(document.Content) == 1 && document.Content[0].ShortTag() == "!!str"
 }
 
 // texts returns values as plain text.
