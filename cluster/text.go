@@ -17,7 +17,11 @@ type Text string
 // Checksum returns a part of the SHA-256 of a text, by which a change of the text is seen. A short secret can be guessed from it.
 func Checksum(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
+	short := hex.EncodeToString(sum[:8])
+	if !isText(short) { // digits alone, or with one e: as a setting in a manifest, it would be a number
+		return "a" + short[1:]
+	}
+	return short
 }
 
 // isText reports whether YAML reads a word without quotes as text: 1.10 is a number, 2026-11-30 a date, and true a boolean.
