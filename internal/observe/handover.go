@@ -94,7 +94,7 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 	text := func(path ...string) string { return textAt(object.Object, path...) }
 	seen := handover.Object{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-		URL: text("spec", "url"), Path: text("spec", "path"), Ref: gitRef(text),
+		URL: text("spec", "url"), Path: text("spec", "path"), Ref: gitRef(text), Deleting: object.GetDeletionTimestamp() != nil,
 	}
 	switch seen.Kind {
 	case handover.OCIRepository:

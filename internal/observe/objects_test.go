@@ -166,6 +166,13 @@ status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", obser
 	}
 }
 
+func TestFluxObject_IsBeingDeletedWhileAFinalizerKeepsIt(t *testing.T) {
+	seen, err := fluxObject(object(t, `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: a, generation: 2,
+  deletionTimestamp: "2026-11-30T10:00:00Z", finalizers: [finalizers.fluxcd.io]}, status: {observedGeneration: 1}}`))
+	require.NoError(t, err)
+	assert.True(t, seen.Deleting)
+}
+
 func TestFluxObject_ReadsObjectsOfFluxOperatorAndWhatTheyApply(t *testing.T) {
 	set, err := fluxObject(object(t, `{apiVersion: fluxcd.controlplane.io/v1, kind: ResourceSet,
   metadata: {name: shops, namespace: flux-system, annotations: {fluxcd.controlplane.io/reconcile: Disabled}}}`))

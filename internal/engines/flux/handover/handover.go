@@ -36,6 +36,7 @@ type Object struct {
 	Kind, Namespace, Name string
 	Owner                 string // who applied it, as asOwner has it; "" if nobody of Flux has
 	Suspended             bool
+	Deleting              bool
 	Current               bool     // the conditions are about the newest spec, and come after the newest request to reconcile
 	Ready                 string   // status of the Ready condition; "" without one
 	Reason, Message       string   // of the Ready condition
@@ -143,12 +144,23 @@ func objectReady(object Object) health.Result {
 	switch {
 	case object.Suspended:
 		return health.Skip(object.title(), "is suspended")
+	case object.Deleting:
+		return object.fail(object.deletion())
 	case !object.Current:
 		return object.fail("has not acted yet on its newest spec or on a request to reconcile")
 	case object.Ready != "True":
 		return object.fail(health.NotReady(object.Ready, object.Reason, object.Message))
 	}
 	return health.Pass(object.title())
+}
+
+// deletion says that the object is being deleted, and what its controller reports. kustomize-controller reports nothing new in the status:
+// its events say what is wrong.
+func (o Object) deletion() string {
+	if o.Ready == "True" {
+		return "is being deleted"
+	}
+	return "is being deleted; " + health.NotReady(o.Ready, o.Reason, o.Message)
 }
 
 // fail is the result for an object that does not meet the condition.

@@ -272,6 +272,21 @@ func TestHandover_ASuspendedFluxInstanceThatHasMoreToDoIsToBeResumed(t *testing.
 	assert.Equal(t, "kubectl -n flux-system annotate fluxinstance flux fluxcd.controlplane.io/reconcile-", failed[0].Command)
 }
 
+// Its generation grows with the deletion, which its controller need not note in the status.
+func TestHandover_SaysThatAnObjectIsBeingDeleted(t *testing.T) {
+	seen := applied()
+	child := &seen.Kustomizations.Items[1]
+	child.Deleting, child.Current = true, false
+	failed := problems(Evaluate(declared(), seen))
+	require.Len(t, failed, 1)
+	assert.Equal(t, "is being deleted", failed[0].Reason)
+	assert.NotEmpty(t, failed[0].Ask, "its events")
+	child.Ready, child.Reason, child.Message = "False", "UninstallFailed", "timed out waiting for the condition"
+	failed = problems(Evaluate(declared(), seen))
+	require.Len(t, failed, 1)
+	assert.Equal(t, "is being deleted; Ready is False: UninstallFailed: timed out waiting for the condition", failed[0].Reason)
+}
+
 func TestHandover_ASuspendedChildIsARemark(t *testing.T) {
 	seen := applied()
 	seen.Kustomizations.Items[1].Suspended, seen.Kustomizations.Items[1].Revision = true, "refs/heads/main@sha1:0000"
