@@ -94,7 +94,8 @@ var fewerCopies = run{rows: []row{
 	{
 		cell: "`storage.classes`, `storage.drivers`", does: "nothing: the next gate of the storage waits for them",
 		edit: func(s settings) {
-			s.set("storage", map[string]any{"classes": []any{}, "drivers": []any{"rook-ceph.rbd.csi.ceph.com"}})
+			s.set("storage", map[string]any{"drivers": []any{"rook-ceph.rbd.csi.ceph.com"}})
+			delete(s["slipway:storage"].(map[string]any), "classes")
 		},
 		arrived: func(l *lab) bool {
 			return strings.Contains(l.pulumi("stack", "output", "--stack", "infra", "storageReport"), `"outcome":"open"`)
