@@ -104,6 +104,8 @@ func (c *calm) Forget(_ context.Context, node string) error {
 func (c *calm) Pods(context.Context, string) ([]turn.Pod, error)       { return nil, nil }
 func (c *calm) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 
+func (c *calm) Ceph(context.Context) (turn.Ceph, error) { return turn.Ceph{}, nil }
+
 func (c *calm) LastLines(context.Context, turn.Node) []string { return nil }
 
 func (c *calm) Evict(context.Context, turn.Pod) error { return nil }

@@ -25,7 +25,7 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 		return nil
 	}
 	var left map[string]Pod
-	blocked := map[string]string{}
+	blocked, osds := map[string]error{}, keptOSDs{engine: e, node: node}
 	err = e.Until(ctx, e.DrainTimeout.Duration, 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
 		pods, err := e.Cluster.Pods(ctx, node.Name)
 		if err != nil {
@@ -46,33 +46,40 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 				e.evict(ctx, pod, blocked)
 			}
 		}
-		return waitsForPods(left, blocked), nil
+		waits := waitsForPods(left, blocked)
+		if osds.look(ctx, left, blocked); osds.why != "" {
+			waits += "; " + osds.why
+		}
+		return waits, nil
 	})
-	if err != nil {
-		return fmt.Errorf("%w; fix the PodDisruptionBudget, or delete the pod by hand, and run up again", err)
+	switch {
+	case err == nil:
+		return nil
+	case osds.why != "": // an OSD that is deleted by hand may have the only other copy
+		return fmt.Errorf("%w; start the OSDs that do not run, or purge those of a node that has gone or was replaced (docs/nodes.md, "+
+			"A node with an OSD of Ceph), or wait until Ceph has all copies; fix any other PodDisruptionBudget, and run up again", err)
 	}
-	return nil
+	return fmt.Errorf("%w; fix the PodDisruptionBudget, or delete the pod by hand, and run up again", err)
 }
 
 // evict evicts one pod, and notes why that is refused.
-func (e *Engine) evict(ctx context.Context, pod Pod, blocked map[string]string) {
-	var budget BlockedError
+func (e *Engine) evict(ctx context.Context, pod Pod, blocked map[string]error) {
 	switch err := e.Cluster.Evict(ctx, pod); {
 	case err == nil, errors.Is(err, ErrGone):
 		delete(blocked, pod.UID)
-	case errors.As(err, &budget):
-		blocked[pod.UID] = budget.Reason
+	case errors.As(err, new(BlockedError)):
+		blocked[pod.UID] = err
 	default:
-		blocked[pod.UID] = "cannot be evicted: " + err.Error()
+		blocked[pod.UID] = fmt.Errorf("cannot be evicted: %w", err)
 	}
 }
 
 // waitsForPods says which pods a drain waits for, those that block it first; "" if none is left.
-func waitsForPods(left map[string]Pod, blocked map[string]string) string {
+func waitsForPods(left map[string]Pod, blocked map[string]error) string {
 	var blocking, ending []string
 	for uid, pod := range left {
-		if why := blocked[uid]; why != "" && !pod.Deleting {
-			blocking = append(blocking, fmt.Sprintf("pod %s: %s", pod, why))
+		if why := blocked[uid]; why != nil && !pod.Deleting {
+			blocking = append(blocking, fmt.Sprintf("pod %s: %v", pod, why))
 		} else {
 			ending = append(ending, pod.String())
 		}

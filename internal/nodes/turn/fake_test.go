@@ -30,6 +30,7 @@ type fake struct {
 	unmet   func() string    // which check fails; nil: none
 	forGood func() string    // the same for the checks before a sick node leaves
 	asked   func() time.Time // when Rook has asked Ceph; nil: just now
+	ceph    func() (Ceph, error)
 
 	lines   map[string][]string // last lines of logs, by node
 	leader  string              // of etcd; the name of its node
@@ -148,6 +149,12 @@ const (
 	forGood = "all data is elsewhere"
 	copies  = "there are copies"
 )
+
+func (f *fake) Ceph(context.Context) (Ceph, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ceph()
+}
 
 func (f *fake) LastLines(_ context.Context, node Node) []string {
 	f.mu.Lock()

@@ -91,6 +91,8 @@ type Cluster interface {
 	Unmet(ctx context.Context, checks []cluster.Check) (string, error)
 	// LastLines returns the last lines of the logs of a node's static pods and Talos services that are not well, without secrets.
 	LastLines(ctx context.Context, node Node) []string
+	// Ceph returns what Rook says of the storage.
+	Ceph(ctx context.Context) (Ceph, error)
 }
 
 // Engine gives turns to the nodes of one cluster.

@@ -234,6 +234,7 @@ func (f *fake) Forget(_ context.Context, node string) error {
 }
 
 func (f *fake) Pods(context.Context, string) ([]turn.Pod, error) { return nil, nil }
+func (f *fake) Ceph(context.Context) (turn.Ceph, error)          { return turn.Ceph{}, nil }
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
