@@ -2,8 +2,10 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -40,11 +42,14 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 		if err == nil && len(plan.Leave) > 0 && ctx.DryRun() {
 			err = ctx.Log.Info(plan.String(), nil)
 		}
-		if err == nil && plan.Moved != nil && ctx.DryRun() {
-			err = ctx.Log.Warn(fmt.Sprintf("up refuses this if the cluster runs: %v", plan.Moved), nil)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			removal.follows(plan)
+		removal.follows(plan)
+		for _, warning := range warnings(plan, r.Cluster) {
+			if ctx.DryRun() {
+				err = errors.Join(err, ctx.Log.Warn(warning, nil))
+			}
 		}
 		return err
 	}, &pulumi.ResourceHookOptions{OnDryRun: true})
@@ -55,6 +60,18 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 		Subcommand: "retire", Spec: spec, Timeout: declared.Longest(), Provider: r.CommandProvider, DependsOn: after,
 	}, declared.Record().String(), &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}, r.Component)
 	return removal, err
+}
+
+// warnings returns what a preview warns of. What OSDs a node has, and whether the cluster runs, the preview does not ask.
+func warnings(plan retire.Plan, declared *cluster.Cluster) []string {
+	var all []string
+	if plan.Moved != nil {
+		all = append(all, fmt.Sprintf("up refuses this if the cluster runs: %v", plan.Moved))
+	}
+	if names := plan.MayHaveOSDs(turn.NodesOf(declared.StorageMachines())); len(names) > 0 {
+		all = append(all, fmt.Sprintf("%s may have OSDs of Ceph, which go with the machine; %s", strings.Join(names, ", "), retire.EmptyFirst))
+	}
+	return all
 }
 
 // retireSpec returns the spec of the step, without the talosconfig.

@@ -177,6 +177,23 @@ func TestTalosCluster_AControlPlaneIsNotProtectedInTheRunThatReplacesIt(t *testi
 	}
 }
 
+func TestWarnings_NameTheNodesThatMayTakeOSDsAlong(t *testing.T) {
+	before := retireSpec(arguments(t).Cluster).Nodes
+	leaves := func(c *cluster.Cluster) []string {
+		plan, err := retire.NewPlan(retire.NewRecord(before), declaring(before[:4]), false)
+		require.NoError(t, err)
+		require.NotEmpty(t, plan.Leave)
+		return warnings(plan, c)
+	}
+	assert.Empty(t, leaves(arguments(t).Cluster))
+	provider := arguments(t, func(c *cluster.Cluster) {
+		c.Storage.Role = cluster.StorageProvider
+		workers(c).DataDisks = []cluster.DataDisk{{Name: "osd-1", Size: 100, Use: cluster.DiskOSD}}
+	}).Cluster
+	assert.Equal(t, []string{"infra-worker-2 may have OSDs of Ceph, which go with the machine; to lose no copy, let Ceph empty them before: " +
+		"docs/nodes.md, A node with an OSD of Ceph"}, leaves(provider))
+}
+
 // declaring returns a spec that declares nodes.
 func declaring(nodes []turn.Node) *retire.Spec {
 	return &retire.Spec{Declared: turn.Declared{Target: turn.Target{Nodes: nodes}}}

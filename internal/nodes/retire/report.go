@@ -88,6 +88,9 @@ type Report struct {
 	Removed []string `json:"removed,omitempty"` // in order
 	Left    []string `json:"left,omitempty"`    // nodes that left while no control plane ran etcd: nothing was removed
 
+	// Purge are the removed nodes with OSDs of Ceph, each with the command that removes them from Ceph.
+	Purge []string `json:"purge,omitempty"`
+
 	Snapshot string `json:"snapshot,omitempty"` // file with the state of etcd before a control plane was removed or added
 
 	Record
@@ -116,11 +119,20 @@ func (r Report) Sentence() string {
 	case len(r.Removed) == 0:
 		return "no node has left the stack file"
 	}
-	return fmt.Sprintf("removed %s after %s", strings.Join(r.Removed, ", "), r.After())
+	return fmt.Sprintf("removed %s after %s", strings.Join(r.Removed, ", "), r.After()) + r.purgeText()
+}
+
+// purgeText says how the OSDs of removed nodes are removed from Ceph, as the end of a sentence; "" without any.
+func (r Report) purgeText() string {
+	if len(r.Purge) == 0 {
+		return ""
+	}
+	return "; remove the OSDs from Ceph: " + strings.Join(r.Purge, "; ")
 }
 
 // Text implements probe.Report.
 func (r Report) Text() string {
 	return fmt.Sprintf("nodes of %s: %s\n", r.Cluster, r.Sentence()) +
-		probe.Lines("  removed  ", r.Removed) + probe.Lines("  left     ", r.Left) + probe.Line("  snapshot ", r.Snapshot)
+		probe.Lines("  removed  ", r.Removed) + probe.Lines("  purge    ", r.Purge) + probe.Lines("  left     ", r.Left) +
+		probe.Line("  snapshot ", r.Snapshot)
 }

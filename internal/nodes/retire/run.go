@@ -100,6 +100,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if err := engine.CheckPods(ctx, plan.Leave...); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
+	leaving := leavingOSDs(ctx, on, plan, log.Say)
 	if err := saveEtcd(ctx, on, &spec, plan, log, &report); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
@@ -111,6 +112,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		mu.Lock()
 		defer mu.Unlock()
 		report.Removed = append(report.Removed, node.Name)
+		if purge := leaving.purge(plan, node.Name); purge != "" {
+			report.Purge = append(report.Purge, purge)
+		}
 		return nil
 	})
 	switch {
@@ -118,7 +122,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		err = spec.Snapshots.Prune(spec.Cluster, report.Snapshot)
 	case len(report.Removed) > 0: // of which no later run knows if the former stack file comes back
 		err = fmt.Errorf("%w; removed are: %s: to keep one after all, declare it again, and start its machine, or raise the generation of a "+
-			"control plane", err, strings.Join(report.Removed, ", "))
+			"control plane%s", err, strings.Join(report.Removed, ", "), report.purgeText())
 	}
 	report.Took = log.Took()
 	return report, err

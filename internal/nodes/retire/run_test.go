@@ -35,6 +35,9 @@ type fake struct {
 	log     []string
 	etcd    []byte            // snapshot
 	servers map[string]string // versions of API servers, by control plane; others do not answer
+
+	ceph     turn.Ceph
+	cephless error // why nothing is known of Ceph
 }
 
 func newFake(declared []turn.Node) *fake {
@@ -80,6 +83,7 @@ func (f *fake) Version(_ context.Context, node turn.Node) (string, error) {
 }
 func (f *fake) Unmet(context.Context, []cluster.Check) (string, error) { return "", nil }
 func (f *fake) LastLines(context.Context, turn.Node) []string          { return nil }
+func (f *fake) Ceph(context.Context) (turn.Ceph, error)                { return f.ceph, f.cephless }
 func (f *fake) Pods(_ context.Context, node string) ([]turn.Pod, error) {
 	return slices.Clone(f.pods[node]), nil
 }
