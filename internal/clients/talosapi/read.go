@@ -18,6 +18,7 @@ type Service struct {
 	Known, Healthy bool      // whether its health was checked, and whether it is healthy
 	HealthError    string    // of its last health check; Talos's words
 	Since          time.Time // of its newest event
+	Started        time.Time // when it began to run for the last time; zero if its events do not say
 	Message        string    // of its newest event; Talos's words
 }
 
@@ -51,7 +52,12 @@ func serviceOf(info *machine.ServiceInfo) Service {
 	seen := Service{
 		State: info.GetState(), Known: health != nil && !health.GetUnknown(), Healthy: health.GetHealthy(), HealthError: health.GetLastMessage(),
 	}
-	for _, event := range info.GetEvents().GetEvents() {
+	state := ""
+	for _, event := range info.GetEvents().GetEvents() { // the oldest first
+		if event.GetState() == Running && state != "" && state != Running {
+			seen.Started = event.GetTs().AsTime()
+		}
+		state = event.GetState()
 		if at := event.GetTs().AsTime(); !at.Before(seen.Since) {
 			seen.Since, seen.Message = at, event.GetMsg()
 		}

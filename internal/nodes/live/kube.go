@@ -298,11 +298,14 @@ func (c *Cluster) Image(ctx context.Context, node turn.Node, component string) (
 	return image, kubeapi.PodReady(static), nil
 }
 
-// PodHash returns the hash by which the kubelet names a static pod of a control plane; "" if there is no such pod.
-func (c *Cluster) PodHash(ctx context.Context, node turn.Node, component string) (string, error) {
+// PodHash returns the hash by which the kubelet names a static pod of a control plane, and when the kubelet that has made the pod saw it
+// first, by the node's clock; "" if there is no such pod. A kubelet that starts again leaves both as they are, unless it makes the pod anew.
+func (c *Cluster) PodHash(ctx context.Context, node turn.Node, component string) (hash string, seen time.Time, err error) {
 	static, err := c.StaticPod(ctx, node, component)
 	if static == nil {
-		return "", err
+		return "", time.Time{}, err
 	}
-	return static.Annotations["kubernetes.io/config.hash"], nil
+	// Without a time, nothing shows which kubelet has made the pod.
+	seen, _ = time.Parse(time.RFC3339Nano, static.Annotations["kubernetes.io/config.seen"])
+	return static.Annotations["kubernetes.io/config.hash"], seen, nil
 }

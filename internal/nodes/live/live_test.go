@@ -447,6 +447,20 @@ func TestCluster_AsksAControlPlaneForVersionAndStaticPods(t *testing.T) {
 	assert.True(t, ready)
 }
 
+func TestPodHash_ComesWithTheTimeAtWhichTheKubeletSawThePodFirst(t *testing.T) {
+	live, node, kube := rig(t)
+	hash, seen, err := live.PodHash(t.Context(), node, "kube-scheduler")
+	require.NoError(t, err)
+	assert.Empty(t, hash, "there is no such pod")
+	assert.Zero(t, seen)
+	kube.answers["GET /api/v1/namespaces/kube-system/pods/kube-scheduler-cp-1"] = `{"kind":"Pod","apiVersion":"v1","metadata":{
+"annotations":{"kubernetes.io/config.hash":"ab12","kubernetes.io/config.seen":"2026-11-30T09:00:00.25Z"}}}`
+	hash, seen, err = live.PodHash(t.Context(), node, "kube-scheduler")
+	require.NoError(t, err)
+	assert.Equal(t, "ab12", hash)
+	assert.Equal(t, time.Date(2026, 11, 30, 9, 0, 0, 250_000_000, time.UTC), seen)
+}
+
 func TestCluster_RemovesMemberMachineAndNodeObject(t *testing.T) {
 	live, node, kube := rig(t)
 	require.NoError(t, live.RemoveMember(t.Context(), node, 8))

@@ -44,7 +44,9 @@ type fakeNode struct {
 	kube    turn.KubeNode
 	exists  bool
 	runs    map[versions.Component]string
-	remade  int // times at which its kubelet has made its static pods anew
+	started time.Time // its kubelet, after the change of its image
+	seen    time.Time // its static pods, by the kubelet that has made them
+	remade  int       // times at which its kubelet has made its static pods anew
 	pulled  map[string]bool
 	version string // that the next boot runs
 	image   string // of the installer that has installed what the next boot runs
@@ -94,7 +96,7 @@ func newFake() (*fake, *Spec) {
 		Releases: versions.Releases{Talos: "v1.12.7", Schematic: "aa", Kubernetes: "v1.35.8"}}
 	cluster.SetDefaults(&spec.TurnLimits)
 	for i := range 5 {
-		node := &fakeNode{Node: turn.Node{Name: fmt.Sprintf("worker-%d", i-2), Role: cluster.Worker}, exists: true,
+		node := &fakeNode{Node: turn.Node{Name: fmt.Sprintf("worker-%d", i-2), Role: cluster.Worker}, exists: true, seen: time.Now(),
 			runs: map[versions.Component]string{}, pulled: map[string]bool{}}
 		if i < 3 {
 			node.Node = turn.Node{Name: fmt.Sprintf("cp-%d", i+1), Role: cluster.ControlPlane}
@@ -165,7 +167,8 @@ func (f *fake) Machine(_ context.Context, of turn.Node) (turn.Machine, error) {
 	defer f.mu.Unlock()
 	node := f.node(of.Name)
 	healthy := strings.HasSuffix(node.runs[versions.Kubelet], node.heals)
-	services, unmet := map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: healthy}}, map[string]string{}
+	services, unmet := map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: healthy, Started: node.started}},
+		map[string]string{}
 	if node.Role == cluster.ControlPlane {
 		services["etcd"] = talosapi.Service{State: cmp.Or(node.etcd, talosapi.Running), Known: true, Healthy: true}
 	}
@@ -375,6 +378,7 @@ func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Comp
 		}
 		if component == versions.Kubelet {
 			former := node.kube.Kubelet
+			node.started = time.Now()
 			node.kube.Kubelet, _ = versions.ImageVersion(image)
 			if semver.MajorMinor(former) != semver.MajorMinor(node.kube.Kubelet) && node.Role == cluster.ControlPlane && !f.alike {
 				time.AfterFunc(restartTime, func() { f.remake(node) })
@@ -383,41 +387,6 @@ func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Comp
 		f.checkSkew()
 	})
 	return nil
-}
-
-// remake restarts all static pods of a node, as a kubelet of another minor release does some time after its Node is Ready.
-func (f *fake) remake(node *fakeNode) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := maps.Clone(node.runs)
-	for component := range node.runs {
-		if component != versions.Kubelet {
-			node.runs[component] = ""
-		}
-	}
-	if f.nodes[f.holder] == node {
-		f.silent++
-	}
-	away := 0
-	for _, other := range f.nodes {
-		if other.Role == cluster.ControlPlane && other.runs[versions.APIServer] == "" {
-			away++
-		}
-	}
-	f.serversAway = max(f.serversAway, away)
-	time.AfterFunc(remakeTime, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		node.runs = before
-		node.remade++
-	})
-}
-
-func (f *fake) PodHash(_ context.Context, of turn.Node, component string) (string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	node := f.node(of.Name)
-	return fmt.Sprint(node.runs[versions.Component(component)], node.remade), nil
 }
 
 // checkSkew notes components that are newer than an API server: each talks to any of them.

@@ -2,6 +2,8 @@ package upgrade
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/mod/semver"
@@ -19,8 +21,8 @@ const takesOver = 90 * time.Second
 // while a node is left out.
 //
 // A kubelet names a static pod by a hash of all that it knows of pods (applyDefaults in pkg/kubelet/config/common.go). One of another minor
-// release knows other fields, so it ends the API server of its node and starts it again: the next node must not follow before. A run after
-// one that was killed in between does not wait for that, nor do the machine configurations, if this step leaves the kubelets to them.
+// release knows other fields, so it ends the API server of its node and starts it again: the next node must not follow before. The machine
+// configurations do not wait for that, if this step leaves the kubelets to them.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, images map[versions.Component]string) error {
 	awaits := turn.Spared
 	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
@@ -64,7 +66,7 @@ func (j *job) remakesPods(ctx context.Context, node turn.Node) bool {
 func (j *job) podHashes(ctx context.Context, node turn.Node) map[versions.Component]string {
 	hashes := map[versions.Component]string{}
 	for _, component := range versions.StaticPods {
-		switch hash, err := j.PodHash(ctx, node, string(component)); {
+		switch hash, _, err := j.PodHash(ctx, node, string(component)); {
 		case err != nil:
 			j.Say("%s: whether its kubelet makes %s anew is not awaited: %v", node.Name, component, err)
 		case hash != "": // without a pod in the API, nothing shows it
@@ -86,7 +88,7 @@ func (j *job) notRemade(
 		if problem := j.problem(ctx, node, component, images[component]); problem != "" {
 			return string(component) + ": " + problem
 		}
-		now, err := j.PodHash(ctx, node, string(component))
+		now, _, err := j.PodHash(ctx, node, string(component))
 		switch {
 		case err != nil:
 			return "the Kubernetes API does not answer: " + err.Error()
@@ -95,4 +97,46 @@ func (j *job) notRemade(
 		}
 	}
 	return ""
+}
+
+// awaitRemade waits, before the kubelets of other control planes change, for the static pods of those whose kubelets an earlier run has
+// changed. That run may have ended before they were made anew: a static pod that was first seen before its kubelet began to run is from the
+// kubelet before it, by the clock of the node. One that has run for takesOver makes none anew.
+func (j *job) awaitRemade(ctx context.Context, pending []turn.Node, images map[string]map[versions.Component]string) error {
+	if !slices.ContainsFunc(pending, func(node turn.Node) bool { return j.remakesPods(ctx, node) }) {
+		return nil
+	}
+	begin, most := time.Now(), min(takesOver, j.ReturnTimeout.Duration/2)
+	for _, node := range j.serving {
+		if slices.Contains(pending, node) {
+			continue
+		}
+		before, started := j.beforeKubelet(ctx, node)
+		if started.After(begin) { // this computer's clock is behind
+			started = begin
+		}
+		err := j.engine.Until(ctx, j.ReturnTimeout.Duration, 0, node.Name+"'s static pods", func(ctx context.Context) (string, error) {
+			return j.notRemade(ctx, node, images[node.Name], before, time.Since(started) >= most), nil
+		})
+		if err != nil {
+			return fmt.Errorf("%w; no other kubelet is changed. Fix it, and run up again%s", err, j.engine.Quote(ctx, node))
+		}
+	}
+	return nil
+}
+
+// beforeKubelet returns when the kubelet of a node began to run, and from what the static pods were made that are older.
+func (j *job) beforeKubelet(ctx context.Context, node turn.Node) (hashes map[versions.Component]string, started time.Time) {
+	machine, err := j.Machine(ctx, node)
+	if err != nil {
+		return nil, started // its turns, and those of the others, wait for its answer
+	}
+	started, hashes = machine.Services["kubelet"].Started, map[versions.Component]string{}
+	for _, component := range versions.StaticPods {
+		hash, seen, err := j.PodHash(ctx, node, string(component))
+		if err == nil && hash != "" && !seen.IsZero() && seen.Before(started) {
+			hashes[component] = hash
+		}
+	}
+	return hashes, started
 }

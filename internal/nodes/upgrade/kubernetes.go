@@ -56,6 +56,9 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running
 	if err := j.awaitChanged(ctx, versions.Kubelet, plan, images); err != nil || j.report.Left != "" {
 		return err
 	}
+	if err := j.awaitRemade(ctx, plan.Kubernetes[versions.Kubelet], images); err != nil {
+		return err
+	}
 	return j.engine.InOrder(plan.Kubernetes[versions.Kubelet], func(node turn.Node) error {
 		if err := j.upgradeKubelet(ctx, node, images[node.Name]); err != nil {
 			return err

@@ -62,8 +62,9 @@ type machines interface {
 	Version(ctx context.Context, node turn.Node) (string, error)
 	// Image returns the image that a static pod runs, and whether the pod is Ready; "" without one.
 	Image(ctx context.Context, node turn.Node, component string) (image string, ready bool, err error)
-	// PodHash returns the hash by which the kubelet of a node names a static pod; "" without a pod.
-	PodHash(ctx context.Context, node turn.Node, component string) (string, error)
+	// PodHash returns the hash by which the kubelet of a node names a static pod, and when this kubelet saw the pod first, by the node's
+	// clock; "" without a pod.
+	PodHash(ctx context.Context, node turn.Node, component string) (hash string, seen time.Time, err error)
 	// Metrics returns the metrics of the API server of a control plane, or an error within little more than a minute.
 	Metrics(ctx context.Context, node turn.Node) (string, error)
 	// CiliumVersions returns the versions of Cilium's agents, as their images name them: those that run, and the one that they are changed to.
