@@ -38,6 +38,7 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 		return nil, err
 	}
 	hooks, err := t.inTurn(ctx, update.Resource, node, func(change *pulumi.ResourceHookArgs) nodeChange {
+		m.silent = update.Silent(change)
 		return m.nodeChange(ctx.Context(), update.Reboots(change), update.Grows(change), update.Foreign(change))
 	}, append(update.Before, announce)...)
 	if err == nil {
@@ -52,7 +53,8 @@ type machineUpdate struct {
 	*turns
 	machines.Update
 
-	off bool // the machine was off before the update
+	off    bool   // the machine was off before the update
+	silent string // what to do if the node does not answer after the update; "" if nothing is known
 }
 
 // nodeChange returns the change of the node by an update of the changed inputs, after which these disks are bigger, and which waits until
@@ -168,7 +170,11 @@ func (m *machineUpdate) complete(ctx context.Context, on access, node turn.Node,
 	err = m.engine.Until(ctx, m.Lifecycle.ReturnTimeout.Duration, 0, node.Name+"'s answer", func(ctx context.Context) (string, error) {
 		var err error
 		if seen, err = on.Machine(ctx, node); err != nil {
-			return "its Talos API does not answer: " + err.Error(), nil
+			missing := "its Talos API does not answer: " + err.Error()
+			if m.silent != "" {
+				missing += "; " + m.silent
+			}
+			return missing, nil
 		}
 		return "", nil
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -167,6 +168,38 @@ func TestRelease_RebootsANodeWhoseVolumeWaitsForABiggerDisk(t *testing.T) {
 		require.NoError(t, turns.release(t.Context()))
 		assert.Len(t, on.log, 6)
 	})
+}
+
+// Talos does not know a new network card of a running VM. Who reads that the node does not answer must learn what to do about it.
+func TestMachineUpdate_AfterWhichTheNodeIsSilentSaysWhatBringsItBack(t *testing.T) {
+	const hint = "Talos knows its new MAC address only after a reboot"
+	for _, back := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{boots: map[string]int{}}
+			turns := turnsOf(t, on)
+			cluster.SetDefaults(&turns.declared.TurnLimits)
+			turns.Lifecycle.TurnLimits = turns.declared.TurnLimits
+			update := &machineUpdate{turns: turns, silent: hint, Update: machines.Update{
+				Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return machines.Power{}, nil },
+			}}
+			change := update.nodeChange(t.Context(), []string{"networkDevices"}, nil, nil)
+			require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], change))
+			on.with(func() { on.silent = errors.New("no route") })
+			if back {
+				time.AfterFunc(10*time.Minute, func() { on.with(func() { on.silent = nil }) })
+			}
+			var said []string
+			turns.say = func(line string) { said = append(said, line) }
+			err := turns.end(t.Context(), "urn:1")
+			assert.Contains(t, strings.Join(said, "\n"), "its Talos API does not answer: no route; "+hint, "while it waits")
+			if back {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "infra-cp-1 stays cordoned: infra-cp-1's answer: gave up after")
+			require.ErrorContains(t, err, "its Talos API does not answer: no route; "+hint)
+		})
+	}
 }
 
 func waits(options ...string) machines.Power { return machines.Power{Waiting: options} }

@@ -120,6 +120,8 @@ type Update struct {
 	// Foreign returns what says which disk of somebody else, such as a volume, the update would take out of the machine; that says "" if
 	// there is none. A drain detaches volumes. It returns nil for an update that takes none out.
 	Foreign func(*pulumi.ResourceHookArgs) func(context.Context) string
+	// Silent says what brings the machine back if it does not answer after the update; "" if nothing is known.
+	Silent func(*pulumi.ResourceHookArgs) string
 	// Power reports whether the machine is off, and which changes of it wait until it was.
 	Power func(context.Context) (Power, error)
 	// Restart switches the machine off and on, or on if it is off.

@@ -2,6 +2,7 @@ package proxmox
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -72,6 +73,7 @@ func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, cre
 	}
 	hooks, err := m.turns.Hooks(ctx, machines.Update{
 		Resource: name, Node: node, Before: []*pulumi.ResourceHook{keep, move}, Reboots: reboots, Grows: grows, Foreign: foreign(api, node),
+		Silent: silent,
 		Power: func(ctx context.Context) (machines.Power, error) {
 			off, waiting, err := reclaim.Power(ctx, api, node.VMID)
 			return machines.Power{Off: off, Waiting: waiting}, err
@@ -119,6 +121,16 @@ func reboots(change *pulumi.ResourceHookArgs) []string {
 // grows returns the disks that become bigger.
 func grows(change *pulumi.ResourceHookArgs) []string {
 	return vmchange.Grown(mappable(change.OldInputs), mappable(change.NewInputs))
+}
+
+// silent says what brings a machine back that does not answer after a change.
+func silent(change *pulumi.ResourceHookArgs) string {
+	mac := vmchange.NewMAC(mappable(change.OldInputs), mappable(change.NewInputs))
+	if mac == "" {
+		return ""
+	}
+	return fmt.Sprintf("its VM has the new MAC address %s, which Talos knows only after a reboot: reboot the VM in Proxmox VE now, and let "+
+		"switches and firewalls that know its former address take this one", mac)
 }
 
 // foreign returns what finds a disk that an update of a VM's disks would take out of the VM, and that the state does not know.

@@ -28,6 +28,16 @@ func TestReboots_LooksBelowSecrets(t *testing.T) {
 	assert.Equal(t, []string{"memory"}, reboots(&pulumi.ResourceHookArgs{OldInputs: secret, NewInputs: inputs(8192, "a")}))
 }
 
+func TestSilent_SaysThatAVMWithAnotherMACAddressNeedsAReboot(t *testing.T) {
+	card := func(mac string) resource.PropertyMap {
+		return resource.NewPropertyMapFromMap(map[string]any{"networkDevices": []any{map[string]any{"macAddress": mac}}})
+	}
+	says := silent(&pulumi.ResourceHookArgs{OldInputs: card("BC:24:11:00:01:29"), NewInputs: card("BC:24:11:00:01:39")})
+	assert.Contains(t, says, "BC:24:11:00:01:39")
+	assert.Contains(t, says, "reboot the VM in Proxmox VE")
+	assert.Empty(t, silent(&pulumi.ResourceHookArgs{OldInputs: card("BC:24:11:00:01:29"), NewInputs: card("BC:24:11:00:01:29")}))
+}
+
 func TestForeign_LooksAtTheVMForAnUpdateOfItsDisks(t *testing.T) {
 	answers := map[string]string{
 		"resources": `{"data":[{"vmid":1121,"node":"pve1","type":"qemu"}]}`,

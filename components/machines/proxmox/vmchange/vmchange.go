@@ -12,6 +12,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // rebooting are the inputs for whose change a node takes its turn: the provider reboots the VM. Some changes of them reboot nothing:
@@ -82,6 +83,26 @@ func Disks(inputs map[string]any) map[string]float64 {
 		sizes[name], _ = disk["size"].(float64)
 	}
 	return sizes
+}
+
+// NewMAC returns the MAC address of a VM's network card, if it had another one before; "" otherwise.
+func NewMAC(before, after map[string]any) string {
+	was, is := macOf(before), macOf(after)
+	if was == "" || strings.EqualFold(was, is) {
+		return ""
+	}
+	return is
+}
+
+// macOf returns the MAC address of a VM's first network card; "" if it is not known.
+func macOf(inputs map[string]any) string {
+	cards, _ := inputs["networkDevices"].([]any)
+	if len(cards) == 0 {
+		return ""
+	}
+	card, _ := cards[0].(map[string]any)
+	mac, _ := card["macAddress"].(string)
+	return mac
 }
 
 // declared returns what is declared of each disk.

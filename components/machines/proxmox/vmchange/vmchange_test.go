@@ -91,6 +91,16 @@ func TestGrown_NamesTheDisksThatBecomeBigger(t *testing.T) {
 	assert.Empty(t, Grown(nil, disks(20)))
 }
 
+func TestNewMAC_IsThatOfACardWhichHadAnother(t *testing.T) {
+	card := func(mac string, bridge string) map[string]any {
+		return map[string]any{"networkDevices": []any{map[string]any{"macAddress": mac, "bridge": bridge}}}
+	}
+	assert.Equal(t, "BC:24:11:00:01:39", NewMAC(card("BC:24:11:00:01:29", "vmbr0"), card("BC:24:11:00:01:39", "vmbr0")))
+	assert.Empty(t, NewMAC(card("BC:24:11:00:01:29", "vmbr0"), card("bc:24:11:00:01:29", "vmbr1")))
+	assert.Empty(t, NewMAC(nil, card("BC:24:11:00:01:39", "vmbr0")), "the former one is not known")
+	assert.Empty(t, NewMAC(card("BC:24:11:00:01:29", "vmbr0"), nil))
+}
+
 func TestReplaces_NamesNoChangeThatTheProviderMakesInPlace(t *testing.T) {
 	for input, replaces := range map[string]bool{"vmId": true, "template": true, "tpmState": false, "efiDisk": false, "nodeName": false} {
 		assert.Equal(t, replaces, Replaces(input), input)
