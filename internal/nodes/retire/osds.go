@@ -71,7 +71,8 @@ func (o osds) purge(plan Plan, name string) string {
 	case ids == "":
 		return ""
 	case slices.Contains(plan.Replaced, name):
-		return name + ": " + turn.PurgeOSD + ids + ", and once it has joined again: kubectl rook-ceph operator restart"
+		// With as many machines as copies, Ceph can do without the former OSDs only once the new ones have the copies.
+		return name + ": once it has joined again, kubectl rook-ceph operator restart, and then " + turn.PurgeOSD + ids
 	}
 	return name + ": " + turn.PurgeOSD + ids
 }

@@ -70,8 +70,8 @@ func TestRun_AReplacedNodeWithOSDsIsPurgedAndGetsNewOnes(t *testing.T) {
 		f.ceph = osdsOn("worker-1", "worker-2", "worker-3")
 		report, err := run(t.Context(), spec(again(before, 2, "worker-3")), NewRecord(before), said, f.connect)
 		require.NoError(t, err)
-		assert.Equal(t, []string{"worker-3: kubectl rook-ceph rook purge-osd 2, and once it has joined again: kubectl rook-ceph operator " +
-			"restart"}, report.Purge)
+		assert.Equal(t, []string{"worker-3: once it has joined again, kubectl rook-ceph operator restart, and then kubectl rook-ceph rook " +
+			"purge-osd 2"}, report.Purge)
 		assert.NotContains(t, said.String(), "Ceph keeps 3 copies", "three nodes have OSDs again")
 	})
 }
