@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +37,10 @@ type machine struct {
 	container               bool
 	node, name, description string
 	status, lock            string // lock names the operation in progress; "" means none
+
+	// later is what the VM has and no interrupted creation leaves: disks that were detached, or a snapshot; "" means nothing. Talos does not
+	// see it, and the deletion of the VM deletes it.
+	later string
 }
 
 // guest is an entry of the cluster's list of VMs and containers.
@@ -61,7 +68,7 @@ func (c *proxmox) locate(ctx context.Context) (guests map[int]guest, err error) 
 
 // inspect asks the Proxmox node for a VM: the cluster's list of VMs is updated late, so that a new VM has no name in it.
 func (c *proxmox) inspect(ctx context.Context, node string, id int) (*machine, error) {
-	var config struct{ Name, Description, Lock string }
+	var config map[string]any
 	if err := c.do(ctx, http.MethodGet, vmPath(node, id)+"/config", &config); err != nil {
 		return nil, err
 	}
@@ -69,10 +76,28 @@ func (c *proxmox) inspect(ctx context.Context, node string, id int) (*machine, e
 	if err := c.do(ctx, http.MethodGet, vmPath(node, id)+"/status/current", &current); err != nil {
 		return nil, err
 	}
+	text := func(option string) string { value, _ := config[option].(string); return value }
 	return &machine{
-		node: node, name: config.Name, status: current.Status, lock: config.Lock,
-		description: strings.TrimSpace(config.Description), // Proxmox appends a line break
+		node: node, name: text("name"), status: current.Status, lock: text("lock"), later: laterThanCreation(config),
+		description: strings.TrimSpace(text("description")), // Proxmox appends a line break
 	}, nil
+}
+
+// detached matches the options in which Proxmox VE keeps the disks that were detached from a VM.
+var detached = regexp.MustCompile(`^unused\d+$`)
+
+// laterThanCreation returns what a VM's configuration has and its creation does not give it.
+func laterThanCreation(config map[string]any) string {
+	var found []string
+	for _, option := range slices.Sorted(maps.Keys(config)) {
+		switch {
+		case detached.MatchString(option):
+			found = append(found, fmt.Sprintf("the detached disk %v", config[option]))
+		case option == "parent":
+			found = append(found, fmt.Sprintf("the snapshot %v", config[option]))
+		}
+	}
+	return strings.Join(found, " and ")
 }
 
 // run starts a task of Proxmox on a VM and waits until it ends.

@@ -76,6 +76,8 @@ func (v VM) check(ctx context.Context, pve host) error {
 		return err
 	case !v.matches(found):
 		return v.taken(found)
+	case found.later != "":
+		return v.used(found)
 	case found.status != "running":
 		return v.unknown(found, errors.New("it is off; start it, if it was never configured"))
 	}

@@ -14,14 +14,18 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// fakeTalos answers with one disk.
+// fakeTalos answers with a CD drive and one disk.
 type fakeTalos struct {
 	storage.UnimplementedStorageServiceServer
 	installed bool
+	diskless  bool // it has found no disk
 }
 
 func (f *fakeTalos) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
-	disks := []*storage.Disk{{DeviceName: "/dev/sr0"}, {DeviceName: "/dev/sda", SystemDisk: f.installed}}
+	disks := []*storage.Disk{{DeviceName: "/dev/sr0", Type: storage.Disk_CD}, {DeviceName: "/dev/sda", SystemDisk: f.installed}}
+	if f.diskless {
+		disks = disks[:1]
+	}
 	return &storage.DisksResponse{Messages: []*storage.Disks{{Disks: disks}}}, nil
 }
 
@@ -51,6 +55,10 @@ func TestInMaintenance_AcceptsOnlyAnUnconfiguredMachine(t *testing.T) {
 	err = new(proxmox).inMaintenance(t.Context(), serve(t, &fakeTalos{installed: true}, tls.NoClientCert))
 	require.ErrorIs(t, err, errHoldsTalos)
 	require.ErrorContains(t, err, "/dev/sda")
+
+	err = new(proxmox).inMaintenance(t.Context(), serve(t, &fakeTalos{diskless: true}, tls.NoClientCert))
+	require.EqualError(t, err, "its Talos shows no disk", "a disk that it does not show may have Talos")
+	require.NotErrorIs(t, err, errHoldsTalos, "it may find one later")
 
 	err = new(proxmox).inMaintenance(t.Context(), "127.0.0.1:1")
 	require.Error(t, err)

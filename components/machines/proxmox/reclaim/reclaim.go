@@ -74,6 +74,9 @@ func freeID(ctx context.Context, pve host, vm VM) error {
 // deleteUnconfigured deletes the VM once it was seen in maintenance mode without a Talos on its disks. A VM that is off is started first,
 // and shut down again if it is not deleted: somebody may keep it, for its data.
 func (v VM) deleteUnconfigured(ctx context.Context, pve host, found *machine) (err error) {
+	if found.later != "" {
+		return v.used(found)
+	}
 	started, err := v.start(ctx, pve, found)
 	if started {
 		defer func() {
@@ -153,6 +156,11 @@ var errMayHoldData = errors.New("it may hold data")
 func (v VM) unknown(found *machine, why error) error {
 	return fmt.Errorf("VM %d (%s) on Proxmox node %s is not in this stack's state, and was not seen in Talos's maintenance mode: "+
 		"%w; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, found.node, errMayHoldData, why)
+}
+
+// used refuses a VM that somebody has used since it was created, whatever its Talos shows.
+func (v VM) used(found *machine) error {
+	return v.unknown(found, errors.New("it has "+found.later+", which no interrupted creation leaves"))
 }
 
 // matches reports whether a machine is a VM with the declared name and description. It may be on another Proxmox node than the declared

@@ -268,6 +268,21 @@ func TestReclaim_KeepsTheMachinesOfOthers(t *testing.T) {
 	}
 }
 
+// Talos sees neither a disk that somebody has detached, to rescue its data, nor a snapshot, and the deletion would take them along.
+func TestReclaim_KeepsAMachineThatSomebodyHasUsed(t *testing.T) {
+	config := map[string]any{"scsi0": "local-lvm:vm-1111-disk-0,size=64G", "unused1": "local-lvm:vm-1111-disk-9", "parent": "before"}
+	for name, status := range map[string]string{"running": "running", "off": "stopped"} {
+		h := &fakeHost{vm: leftover()}
+		h.vm.status, h.vm.later = status, laterThanCreation(config)
+		err := try(t, h, answers)
+		require.ErrorContains(t, err, "it has the snapshot before and the detached disk local-lvm:vm-1111-disk-9", name)
+		require.ErrorIs(t, err, errMayHoldData, name)
+		require.Error(t, wanted.check(t.Context(), h), name)
+		assert.Empty(t, h.done, name)
+	}
+	assert.Empty(t, laterThanCreation(map[string]any{"scsi0": "local-lvm:vm-1111-disk-0", "efidisk0": "local-lvm:vm-1111-disk-1"}))
+}
+
 // A pin or maintenance may have come into the stack file between the run that was killed and the next.
 func TestReclaim_RemovesWhatWasCreatedOnAnotherProxmoxNode(t *testing.T) {
 	h := &fakeHost{vm: leftover()}
