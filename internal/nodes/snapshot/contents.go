@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -38,7 +39,17 @@ func (o *Opened) Contents() (Contents, error) {
 	defer db.Close() //nolint:errcheck // it is only read
 	nodes := map[string]bool{}
 	var contents Contents
-	err = db.View(func(tx *bolt.Tx) error {
+	// bbolt trusts the pages of a file. Of a damaged one, it reads memory behind the file, which ends the program, or it panics.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	err = db.View(func(tx *bolt.Tx) (err error) {
+		defer func() {
+			if fault := recover(); fault != nil {
+				err = fmt.Errorf("it is damaged: %v", fault)
+			}
+		}()
+		if tx.Size() > o.Bytes {
+			return fmt.Errorf("it is damaged: %d bytes are not all of a database of %d bytes", o.Bytes, tx.Size())
+		}
 		revisions := tx.Bucket([]byte("key"))
 		if revisions == nil {
 			return errors.New("it is not a database of etcd: it has no keys")

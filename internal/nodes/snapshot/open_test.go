@@ -2,10 +2,13 @@ package snapshot
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"filippo.io/age"
@@ -156,4 +159,28 @@ func TestList_OfAMissingFolderIsEmpty(t *testing.T) {
 	names, err := List(filepath.Join(t.TempDir(), "none"), "infra")
 	require.NoError(t, err)
 	assert.Empty(t, names)
+}
+
+// The checksum of a survivor's database is computed here, and says nothing about a file that was received in part or read from a bad disk.
+func TestContents_RefusesADamagedDatabaseWithARightChecksum(t *testing.T) {
+	var changes []snapshottest.Change
+	for i := range 2000 {
+		changes = append(changes, snapshottest.Node(fmt.Sprint("infra-", i)))
+	}
+	whole := snapshottest.New(t, changes...)
+	whole = whole[:len(whole)-sha256.Size]
+	page := os.Getpagesize()
+	filled := func(with byte) []byte {
+		return slices.Concat(whole[:4*page], bytes.Repeat([]byte{with}, len(whole)-4*page))
+	}
+	for name, data := range map[string][]byte{
+		"cut off": whole[:len(whole)/2/page*page], "almost nothing": whole[:4*page], "zeros": filled(0), "ones": filled(0xff),
+	} {
+		sum := sha256.Sum256(data)
+		opened, err := Open(put(t, slices.Concat(data, sum[:]), "x.db"), "")
+		require.NoError(t, err, name)
+		_, err = opened.Contents()
+		require.ErrorContains(t, err, "it is damaged", name)
+		require.NoError(t, opened.Close())
+	}
 }
