@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
@@ -68,7 +69,8 @@ func Follows(ctx context.Context, asked *client.Client) error {
 }
 
 // HasEtcdData reports whether a node has data of etcd: a folder that etcd makes when it starts for the first time. The folder above may be
-// missing, or be empty.
+// missing, or be empty. Talos sends what it cannot read as an entry with an error, and ends the list well: that is an error here, because
+// there may be data, unless it is about something else.
 func HasEtcdData(ctx context.Context, node *client.Client) (bool, error) {
 	const below = "/member"
 	parent, name := path.Split(constants.EtcdDataPath)
@@ -83,8 +85,15 @@ func HasEtcdData(ctx context.Context, node *client.Client) (bool, error) {
 			return found, nil
 		case err != nil:
 			return false, err
+		case file.GetError() != "" && mayHide(file.GetName(), constants.EtcdDataPath):
+			return false, fmt.Errorf("%s: %s", file.GetName(), file.GetError())
 		case file.GetRelativeName() == name+below:
 			found = true
 		}
 	}
+}
+
+// mayHide reports whether an unread path is the folder, holds it, or is in it. "" stands for the rest of the list.
+func mayHide(unread, folder string) bool {
+	return unread == "" || strings.HasPrefix(folder+"/", unread+"/") || strings.HasPrefix(unread, folder+"/")
 }

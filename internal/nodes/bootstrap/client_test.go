@@ -33,6 +33,8 @@ type server struct {
 	boots bool // etcd has data and does not run yet
 	calls int
 
+	unreadable string // a folder that the node cannot read, as from a bad disk
+
 	uploaded  []byte
 	recovered bool // the last bootstrap asked for a recovery
 }
@@ -49,6 +51,9 @@ func (s *server) List(in *machine.ListRequest, out machine.MachineService_ListSe
 		if err := out.Send(&machine.FileInfo{Name: in.GetRoot() + name, RelativeName: name}); err != nil {
 			return err
 		}
+	}
+	if s.unreadable != "" { // as Talos sends it: after the folder, with its whole path alone
+		return out.Send(&machine.FileInfo{Name: s.unreadable, Error: "readdirent " + s.unreadable + ": input/output error"})
 	}
 	return nil
 }
@@ -140,6 +145,23 @@ func TestRun_DoesNotBootstrapBesideAControlPlaneThatBootsWithItsData(t *testing.
 	assert.Equal(t, Report{Node: cp1}, result)
 	assert.Contains(t, progress.String(), "has etcd data, and its etcd is Preparing")
 	assert.Zero(t, api.calls)
+}
+
+func TestClients_DataOfEtcdThatCannotBeReadMayBeThere(t *testing.T) {
+	for unreadable, known := range map[string]bool{"/var/lib/etcd": false, "/var/lib": false, "": true, "/var/lib/containerd": true} {
+		connect, talosconfig := serve(t, &server{unreadable: unreadable})
+		spec := servedSpec(talosconfig)
+		nodes, err := dial(t.Context(), &spec, connect)
+		require.NoError(t, err)
+		defer nodes.Close()
+		seen, err := nodes.etcd(t.Context(), spec.Nodes[0])
+		if known {
+			require.NoError(t, err, unreadable)
+			assert.False(t, seen.data, unreadable)
+			continue
+		}
+		require.ErrorContains(t, err, unreadable+": input/output error", "etcd would be bootstrapped beside its data")
+	}
 }
 
 func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
