@@ -19,8 +19,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-const snapshotDoes = `Takes a snapshot of etcd from a control plane, and checks that it is complete. The file holds all Secrets of the
-cluster. Without --recipient it is not encrypted. Beside it, FILE.sha256 is its checksum for sha256sum -c. The cluster is not changed.`
+const snapshotDoes = `Takes a snapshot of etcd from a control plane, and checks that it is complete. A member of etcd without a leader or
+without a vote gives none, because its data may be old. The file holds all Secrets of the cluster. Without --recipient it is not
+encrypted. Beside it, FILE.sha256 is its checksum for sha256sum -c. The cluster is not changed.`
 
 func defineSnapshot(c *cobra.Command) {
 	c.Use, c.Long = c.Name()+" --talosconfig FILE [flags]", snapshotDoes
@@ -95,6 +96,11 @@ func snapshotFrom(
 	}
 	defer talos.Close() //nolint:errcheck // all is read by then
 	return snapshot.Read(ctx, func(ctx context.Context) (io.ReadCloser, error) {
+		asking, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+		defer cancel()
+		if err := talosapi.Follows(asking, talos); err != nil {
+			return nil, err
+		}
 		return talos.EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
 	}, path, recipients)
 }

@@ -35,7 +35,7 @@ func snap(t *testing.T, args ...string) (int, string, string) {
 
 func TestSnapshot_IsWrittenWithItsChecksum(t *testing.T) {
 	talos := fakecluster.NewTalos(t)
-	talos.Snapshot = etcdSnapshot()
+	talos.Snapshot, talos.Leader = etcdSnapshot(), 1
 	path := filepath.Join(t.TempDir(), "infra.db")
 	code, stdout, stderr := snap(t, "--talosconfig", saved(t, "talosconfig", talos.Config), "--to", path)
 	require.Equal(t, exitOpen, code, stderr)
@@ -51,11 +51,23 @@ func TestSnapshot_IsWrittenWithItsChecksum(t *testing.T) {
 
 func TestSnapshot_ThatIsDamagedLeavesNoFile(t *testing.T) {
 	talos := fakecluster.NewTalos(t)
-	talos.Snapshot = etcdSnapshot()[:60<<10]
+	talos.Snapshot, talos.Leader = etcdSnapshot()[:60<<10], 1
 	folder := t.TempDir()
 	code, _, stderr := snap(t, "--talosconfig", saved(t, "talosconfig", talos.Config), "--to", filepath.Join(folder, "infra.db"))
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Contains(t, stderr, "the snapshot is damaged: ")
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
+
+func TestSnapshot_OfAMemberThatIsCutOffIsNotTaken(t *testing.T) {
+	talos := fakecluster.NewTalos(t)
+	talos.Snapshot = etcdSnapshot()
+	folder := t.TempDir()
+	code, _, stderr := snap(t, "--talosconfig", saved(t, "talosconfig", talos.Config), "--to", filepath.Join(folder, "infra.db"))
+	assert.Equal(t, exitUnhealthy, code)
+	assert.Contains(t, stderr, "its etcd knows no leader, so that its data may be old")
 	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	assert.Empty(t, entries)

@@ -48,6 +48,7 @@ type Talos struct {
 
 	Config   string // talosconfig
 	Snapshot []byte // of etcd, which every node sends
+	Leader   uint64 // that etcd has by the answer to a request which names no node, as that for a snapshot; 0: none
 
 	mu    sync.Mutex
 	nodes map[string]*TalosNode // by address
@@ -167,8 +168,10 @@ func (s *Talos) EtcdMemberList(ctx context.Context, _ *machineapi.EtcdMemberList
 
 // EtcdStatus implements the Talos API.
 func (s *Talos) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machineapi.EtcdStatusResponse, error) {
-	member := &machineapi.EtcdMemberStatus{}
-	err := s.answer(ctx, func(node *TalosNode) { member.Leader = node.Leader })
+	member, err := &machineapi.EtcdMemberStatus{Leader: s.Leader}, error(nil)
+	if md, _ := metadata.FromIncomingContext(ctx); len(md.Get("node")) > 0 {
+		err = s.answer(ctx, func(node *TalosNode) { member.Leader = node.Leader })
+	}
 	return &machineapi.EtcdStatusResponse{Messages: []*machineapi.EtcdStatus{{MemberStatus: member}}}, err
 }
 
