@@ -50,7 +50,7 @@ func (t *turns) mayRun(ctx context.Context) bool {
 }
 
 // actAlone makes the part of a change that comes before the update, on a node of a cluster that does not run, and waits until the node has
-// rebooted: the change may fix the cluster.
+// rebooted, if it reboots: the change may fix the cluster.
 func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 	if change.Act == nil {
 		return change.Undrained(ctx)
@@ -62,6 +62,9 @@ func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", node.Name, err)
+	}
+	if !change.Reboots {
+		return nil
 	}
 	return t.engine.Until(ctx, t.declared.ReturnTimeout.Duration, 0, node.Name+"'s reboot", func(ctx context.Context) (string, error) {
 		switch seen, err := t.cluster.Machine(ctx, node); {
