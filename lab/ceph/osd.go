@@ -20,8 +20,8 @@ type osd struct {
 	emptied time.Time // when that is done
 }
 
-// CreateOSD makes an OSD on a disk of a host, unless the disk has one, and returns the OSD's number: the lowest free one. A disk is any value
-// that is the same as long as the disk exists.
+// CreateOSD makes an OSD on a disk of a host, unless the disk has one, and returns the OSD's number: the lowest free one. A disk is any
+// value that is the same as long as the disk exists.
 func (c *Cluster) CreateOSD(host string, disk any) int {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
-// TestPeers_ReplaceNoPodButThoseOfTheMeshAPIServer compares the templates of pods with no peer, one, and two: another template is a rollout.
-// Agents find a peer in the Secret that they have mounted. Only the default of Cilium 1.18 for policies is another one without a mesh.
+// TestPeers_ReplaceNoPodButThoseOfTheMeshAPIServer compares the templates of pods with no peer, one, and two: another template is a
+// rollout. Agents find a peer in the Secret that they have mounted. Only the default of Cilium 1.18 for policies is another one without a
+// mesh.
 func TestPeers_ReplaceNoPodButThoseOfTheMeshAPIServer(t *testing.T) {
 	twoPeers := variant{name: "two peers", set: func(v *chart.Values) {
 		meshed(v)

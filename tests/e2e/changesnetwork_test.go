@@ -121,8 +121,8 @@ func (l *lab) meshPods(stack, selector string) string {
 		"--output=jsonpath={.items[*].metadata.uid}")
 }
 
-// changesPeers makes a change of the peers of a cluster: its mesh API server is another one, or gone, and its agents run on. Peers are those
-// that it has afterwards, in JSON.
+// changesPeers makes a change of the peers of a cluster: its mesh API server is another one, or gone, and its agents run on. Peers are
+// those that it has afterwards, in JSON.
 func (l *lab) changesPeers(stack string, change row, peers string) {
 	l.t.Helper()
 	servers, agents := l.meshPods(stack, meshServers), l.meshPods(stack, meshAgents)

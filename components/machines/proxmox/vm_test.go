@@ -46,8 +46,8 @@ func TestMake_LeavesTheCDDriveOfAnExistingVMWhereItIs(t *testing.T) {
 	}
 }
 
-// For another datastore, the provider would make a new TPM, and switch the VM off and on once more for the cloud-init drive. It would reboot
-// the VM for other name servers.
+// For another datastore, the provider would make a new TPM, and switch the VM off and on once more for the cloud-init drive. It would
+// reboot the VM for other name servers.
 func TestMake_LeavesWhatOnlyANewVMNeeds(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) { c.Talos.DiskEncryption = cluster.DiskEncryptionTPM })
 	for _, vm := range r.OfType(typeVM) {

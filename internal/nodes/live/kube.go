@@ -299,7 +299,8 @@ func (c *Cluster) Image(ctx context.Context, node turn.Node, component string) (
 }
 
 // PodHash returns the hash by which the kubelet names a static pod of a control plane, and when the kubelet that has made the pod saw it
-// first, by the node's clock; "" if there is no such pod. A kubelet that starts again leaves both as they are, unless it makes the pod anew.
+// first, by the node's clock; "" if there is no such pod. A kubelet that starts again leaves both as they are, unless it makes the pod
+// anew.
 func (c *Cluster) PodHash(ctx context.Context, node turn.Node, component string) (hash string, seen time.Time, err error) {
 	static, err := c.StaticPod(ctx, node, component)
 	if static == nil {

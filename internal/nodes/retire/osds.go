@@ -30,8 +30,8 @@ const EmptyFirst = "to lose no copy, let Ceph empty them before: docs/nodes.md, 
 // osds are the ids of OSDs by the names of nodes that leave, joined by commas.
 type osds map[string]string
 
-// leavingOSDs warns of the nodes that leave with OSDs of Ceph. It refuses none: a dead machine cannot be emptied first, and the turn of each
-// node asks whether Ceph serves all data without it.
+// leavingOSDs warns of the nodes that leave with OSDs of Ceph. It refuses none: a dead machine cannot be emptied first, and the turn of
+// each node asks whether Ceph serves all data without it.
 func leavingOSDs(ctx context.Context, on turn.Cluster, plan Plan, say func(string, ...any)) osds {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -18,9 +18,9 @@ import (
 // safeInterval is how often the removal of an OSD asks whether that is safe.
 const safeInterval = 15 * time.Second
 
-// exec runs what Rook's plugin for kubectl runs in the operator's container: `ceph status`, of which only the health and the placement groups
-// are modelled, `ceph osd out ID`, and `rook ceph osd remove --osd-ids=ID`, which is its purge-osd. Not modelled: all other commands of the
-// two programs, several OSDs at once, and --force-osd-removal=true.
+// exec runs what Rook's plugin for kubectl runs in the operator's container: `ceph status`, of which only the health and the placement
+// groups are modelled, `ceph osd out ID`, and `rook ceph osd remove --osd-ids=ID`, which is its purge-osd. Not modelled: all other
+// commands of the two programs, several OSDs at once, and --force-osd-removal=true.
 func (o *rookOperator) exec(ctx context.Context, cmd []string, _ io.Reader, stdout, stderr io.Writer) (int, error) {
 	secret, err := o.Cluster.Client.CoreV1().Secrets(o.Pod.Namespace).Get(ctx, rookMonSecret, metav1.GetOptions{})
 	if err != nil {
