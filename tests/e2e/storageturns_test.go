@@ -125,15 +125,14 @@ func (l *lab) purges(osds []string) {
 	}
 }
 
-// storageIsReplaced gives a worker another machine, whose disks are empty, as docs/nodes.md says. While the former OSD is there and the new
-// one is not, only one host has a disk beside it.
+// storageIsReplaced gives a worker another machine, whose disks are empty, as docs/nodes.md says. Rook has made another OSD already if the
+// drain has moved its operator.
 func storageIsReplaced(l *lab) {
 	const name = "infra-worker-1"
 	former := l.osdsOf(name)
 	require.NotEmpty(l.t, former)
 	l.generation(1, name, 2)
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	require.Equal(l.t, former, l.osdsOf(name), "Rook makes no OSD on an empty disk by itself")
 	l.kubectl("rollout", "restart", "--namespace=rook-ceph", "deployment/rook-ceph-operator")
 	l.eventually("Rook has made another OSD on the empty disk", func() bool { return len(l.osdsOf(name)) > len(former) })
 	l.purges(former)
