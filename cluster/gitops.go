@@ -290,7 +290,7 @@ func (c clusterCheck) otherThanGit(g GitOps) {
 func (c clusterCheck) refOfTemplate(g GitOps) {
 	path, remedy := "gitops.oci.tag", "follow a tag that is text, such as v"+g.Source().Ref
 	if g.OCI == nil {
-		path, remedy = "gitops.bucket.name", "take a bucket whose name has a letter"
+		path, remedy = "gitops.bucket.name", "take a bucket whose name is text, such as platform"
 	}
 	if ref := g.Source().Ref; !c.Unusable(path) && !isText(ref) {
 		c.Found(path, remedy, "%s is no text to YAML, in which flux-operator writes it without quotes", ref)

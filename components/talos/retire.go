@@ -69,7 +69,8 @@ func warnings(plan retire.Plan, declared *cluster.Cluster) []string {
 		all = append(all, fmt.Sprintf("up refuses this if the cluster runs: %v", plan.Moved))
 	}
 	if names := plan.MayHaveOSDs(turn.NodesOf(declared.StorageMachines())); len(names) > 0 {
-		all = append(all, fmt.Sprintf("%s may have OSDs of Ceph, which go with the machine; %s", strings.Join(names, ", "), retire.EmptyFirst))
+		all = append(all, fmt.Sprintf("%s may have OSDs of Ceph, on disks with use: osd, which go with the machine; %s",
+			strings.Join(names, ", "), retire.EmptyFirst))
 	}
 	return all
 }

@@ -186,7 +186,8 @@ func TestWarnings_NameTheNodesThatMayTakeOSDsAlong(t *testing.T) {
 		return warnings(plan, c)
 	}
 	provider := arguments(t).Cluster
-	assert.Equal(t, []string{"infra-worker-2 may have OSDs of Ceph, which go with the machine; to lose no copy, let Ceph empty them before: " +
+	assert.Equal(t, []string{"infra-worker-2 may have OSDs of Ceph, on disks with use: osd, which go with the machine; " +
+		"to lose no copy, let Ceph empty them before: " +
 		"docs/nodes.md, A node with an OSD of Ceph"}, leaves(provider))
 	workers(provider).DataDisks = nil
 	assert.Empty(t, leaves(provider))

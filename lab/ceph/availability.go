@@ -17,13 +17,16 @@ func (c *Cluster) SetNoout(host string) {
 	c.noout = host
 }
 
+// moves tells whether others do not have yet what an OSD had that is out.
+func (o osd) moves() bool { return o.out && time.Now().Before(o.emptied) }
+
 // Clean tells whether all copies of everything are there, and where they belong.
 func (c *Cluster) Clean() bool {
 	_, checks := c.Health()
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	for _, o := range c.osds {
-		if o.out && o.up && time.Now().Before(o.emptied) {
+		if o.moves() {
 			return false
 		}
 	}
@@ -35,7 +38,7 @@ func (c *Cluster) start(id int) {
 	o := c.osds[id]
 	if !o.ran {
 		_, whole := c.hosts()
-		o.misses = whole > 0 && c.Images() > 0
+		o.misses = whole > 0 && c.images() > 0
 	}
 	o.up, o.ran = true, true
 	c.osds[id] = o
@@ -72,6 +75,9 @@ func (c *Cluster) end(id int) {
 	c.osds[id] = o
 	_, whole := c.hosts()
 	o.misses, o.ended = o.misses || whole > 0, time.Now()
+	if o.moves() { // others have it to make anew, and not only to fetch
+		o.emptied = o.ended.Add(c.world.Recovery)
+	}
 	c.osds[id] = o
 }
 
@@ -80,7 +86,7 @@ func (c *Cluster) end(id int) {
 func (c *Cluster) hosts() (up, whole int) {
 	hosts := map[string]bool{}
 	for _, o := range c.osds {
-		if o.up && (!o.out || time.Now().Before(o.emptied)) {
+		if o.up && (!o.out || o.moves()) {
 			hosts[o.host] = hosts[o.host] || o.misses
 		}
 	}

@@ -149,9 +149,32 @@ func TestOSD_IsSafeToDestroyOnceOthersHaveItsCopies(t *testing.T) {
 		p.stop["w1"]()
 		require.NoError(t, p.Purge(0))
 		require.ErrorIs(t, p.Purge(0), ErrNoOSD)
+		p.stop["w1"]() // a container's end that is noticed late
+		require.ErrorIs(t, p.Purge(0), ErrNoOSD)
 		assert.True(t, p.Clean())
 		assert.Empty(t, p.stalls())
 	})
+}
+
+func TestOSD_ThatIsOutAndDownIsMissedUntilOthersHaveMadeItsCopies(t *testing.T) {
+	for _, outFirst := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newProvider(t, 2, "w1", "w2", "w3")
+			if outFirst {
+				require.NoError(t, p.Out(0))
+				time.Sleep(10 * time.Second)
+			}
+			p.stop["w1"]()
+			require.NoError(t, p.Out(0))
+			_, checks := p.Health()
+			assert.Contains(t, checks, "PG_DEGRADED")
+			require.ErrorIs(t, p.SafeToDestroy(0), ErrOSDUsed)
+			time.Sleep(19 * time.Second)
+			assert.False(t, p.Clean())
+			time.Sleep(2 * time.Second)
+			require.NoError(t, p.SafeToDestroy(0))
+		})
+	}
 }
 
 func TestOSD_OfADiskThatIsGoneIsNotStartedOnAnother(t *testing.T) {

@@ -5,9 +5,9 @@
 // A client finds a cluster by the address of a monitor, from whichever Kubernetes cluster. Not modelled: the protocol on the wire, routes
 // between client and monitor, placement groups (all of a pool are in one state; recovery takes the same time whatever was written; ten
 // minutes after an OSD has ended, the others have its copies at once, however few they are; more copies of a pool are there at once), the
-// seconds until Ceph notices that a daemon is gone, an OSD that finds another disk in the place of its own, capacity (every pool is large
-// enough), the size of an image's file system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and
-// object stores; of the types of keys, restarts of daemons with new keys, tickets, and the warning that goes by itself after some hours.
+// seconds until Ceph notices that a daemon is gone, what a purged OSD leaves on its disk, capacity (every pool is large enough), the size
+// of an image's file system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and object stores; of
+// the types of keys, restarts of daemons with new keys, tickets, and the warning that goes by itself after some hours.
 package ceph
 
 import (
@@ -202,11 +202,12 @@ func (c *Cluster) Health() (string, map[string]string) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	checks := map[string]string{}
-	down := 0
+	down, moves := 0, false
 	for _, o := range c.osds {
 		if c.awaits(o) {
 			down++
 		}
+		moves = moves || !o.up && o.moves()
 	}
 	if down > 0 {
 		checks["OSD_DOWN"] = fmt.Sprintf("%d osds down", down)
@@ -227,7 +228,7 @@ func (c *Cluster) Health() (string, map[string]string) {
 			checks["PG_AVAILABILITY"] = "Reduced data availability: 32 pgs inactive"
 		case up < size || down > 0:
 			checks["PG_DEGRADED"] = "Degraded data redundancy: 32 pgs undersized"
-		case whole < up:
+		case whole < up || moves:
 			checks["PG_DEGRADED"] = "Degraded data redundancy: 32 pgs degraded"
 		}
 	}
@@ -323,6 +324,12 @@ func (c *Cluster) RemoveNamespace(pool, name string) (images int) {
 
 // Images is the number of images in all pools.
 func (c *Cluster) Images() int {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	return c.images()
+}
+
+func (c *Cluster) images() int {
 	sum := 0
 	for _, pool := range c.pools {
 		sum += len(pool.images)

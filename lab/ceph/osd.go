@@ -47,7 +47,11 @@ func (c *Cluster) StartOSD(id int, disk any) (stop func(), err error) {
 	}
 	c.start(id)
 	c.judge()
-	return c.stop(func() { c.end(id) }), nil
+	return c.stop(func() {
+		if c.osds[id].disk == disk { // it was not purged meanwhile
+			c.end(id)
+		}
+	}), nil
 }
 
 // Errors of commands about an OSD.

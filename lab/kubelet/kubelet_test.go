@@ -59,7 +59,7 @@ func TestKubelet_ACrashingAgentBacksOffAndRecoversAtOnceWhenTheFaultIsOff(t *tes
 		s := w.pod(t, "cilium-x").Status.ContainerStatuses[0]
 		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.LastTerminationState.Terminated.ExitCode == 1
 	})
-	require.Equal(t, corev1.ConditionTrue, w.nodeCondition(t).Status, "the network's configuration stays")
+	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue }) // the network's configuration stays
 	w.run(t, plainPod("late"))
 	w.eventually(t, func() bool { return w.event(t, "FailedCreatePodSandBox", "unable to connect to Cilium agent") })
 	require.True(t, w.event(t, "BackOff", "Back-off restarting failed container cilium-agent"))

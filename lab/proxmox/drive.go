@@ -106,7 +106,11 @@ func (c *Cluster) prepareDrive(m *machine, config map[string]string, key, value 
 		if other := cloudInitDrive(config, key); other != "" {
 			return "", "", fmt.Errorf("%s - cloud-init drive is already attached at '%s'", key, other)
 		}
-		v, err := c.allocateCloudInit(s, m.node, m.id)
+		format := "raw"
+		if s.files() {
+			format = "qcow2"
+		}
+		v, err := c.allocateCloudInit(s, m.node, m.id, format)
 		if err != nil {
 			return "", "", err
 		}

@@ -229,7 +229,7 @@ func (q *request) allocateCopy(t *task, m *machine, mv move) (copied *volume, er
 	case former == nil:
 		return nil, fmt.Errorf("volume '%s' does not exist", mv.drive.main)
 	case isCloudInit(mv.drive):
-		copied, err = c.allocateCloudInit(mv.to, m.node, m.id)
+		copied, err = c.allocateCloudInit(mv.to, m.node, m.id, q.copyFormat(t, mv.to, former))
 	default:
 		copied, err = c.allocate(mv.to, m.node, m.id, q.copyFormat(t, mv.to, former), copySize(mv, former))
 	}

@@ -123,7 +123,7 @@ func TestMoveDisk_OfTheCloudInitDriveMakesItAnew(t *testing.T) {
 	w.create()
 	w.ok(http.MethodPost, machinePath+"status/stop", nil)
 	w.ok(http.MethodPost, machinePath+"move_disk", moveForm("ide2", "nas"))
-	assert.Equal(t, "nas:1111/vm-1111-cloudinit.qcow2,media=cdrom,size=4M", w.option("ide2"))
+	assert.Equal(t, "nas:1111/vm-1111-cloudinit.raw,media=cdrom,size=4M", w.option("ide2"))
 	assert.NotContains(t, strings.Join(w.ofVM(), " "), "local-lvm:vm-1111-cloudinit", "nobody needs the former one")
 	w.ok(http.MethodPost, machinePath+"status/start", nil)
 	assert.NotEmpty(t, w.board.last(t).hw.CloudInit.Addresses)

@@ -113,11 +113,7 @@ func newVolume(id string, owner int, format string, size int64) *volume {
 }
 
 // allocateCloudInit creates the cloud-init drive of a VM. The caller holds the mutex.
-func (c *Cluster) allocateCloudInit(s *Storage, node string, owner int) (*volume, error) {
-	format := "raw"
-	if s.files() {
-		format = "qcow2"
-	}
+func (c *Cluster) allocateCloudInit(s *Storage, node string, owner int, format string) (*volume, error) {
 	v := &volume{id: diskName(s, owner, "cloudinit", format), content: "images", format: format, size: cloudInitSize, owner: owner}
 	return v, c.put(s, node, v)
 }

@@ -39,7 +39,7 @@ func TestGitOps_EverySourceIsFetchedOrItsRefusalIsNamed(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
-// part runs a part of a test as a sub-test. The test ends if it fails.
+// part runs a part of a test as a sub-test, for which those before it may be needed. The test ends if it fails.
 func (l *lab) part(name string, test func(*lab)) {
 	whole := l.t
 	defer func() { l.t = whole }()

@@ -129,8 +129,8 @@ func silent(change *pulumi.ResourceHookArgs) string {
 	if mac == "" {
 		return ""
 	}
-	return fmt.Sprintf("its VM has the new MAC address %s, which Talos knows only after a reboot: reboot the VM in Proxmox VE now, and let "+
-		"switches and firewalls that know its former address take this one", mac)
+	return fmt.Sprintf("its VM has the new MAC address %s, which Talos knows only after a reboot: reboot the VM in Proxmox VE if it has not "+
+		"rebooted since, and let switches and firewalls that know its former address take this one", mac)
 }
 
 // foreign returns what finds a disk that an update of a VM's disks would take out of the VM, and that the state does not know.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,11 +54,10 @@ func (c *Cluster) Ceph(ctx context.Context) (turn.Ceph, error) {
 	return seen, err
 }
 
-// isOfData reports whether a health check of Ceph is about copies, OSDs or monitors. Rook writes error if no monitor answers.
+// isOfData reports whether a health check of Ceph is about copies that are missing, for which Rook keeps OSDs. Others, such as of scrubs
+// that are late or of disks that are nearly full, do not hold up a drain. Rook writes error if no monitor answers.
 func isOfData(code string) bool {
-	return code == "error" || slices.ContainsFunc([]string{"PG_", "OSD_", "OBJECT_", "MON_DOWN"}, func(prefix string) bool {
-		return strings.HasPrefix(code, prefix)
-	})
+	return slices.Contains([]string{"error", "PG_AVAILABILITY", "PG_DEGRADED", "OSD_DOWN", "OSD_HOST_DOWN", "OBJECT_UNFOUND"}, code)
 }
 
 // eachOfRook calls do with each object of a resource of Rook.

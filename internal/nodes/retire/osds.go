@@ -32,21 +32,23 @@ type osds map[string]string
 
 // leavingOSDs warns of the nodes that leave with OSDs of Ceph. It refuses none: a dead machine cannot be emptied first, and the turn of
 // each node asks whether Ceph serves all data without it.
-func leavingOSDs(ctx context.Context, on turn.Cluster, plan Plan, say func(string, ...any)) osds {
+func leavingOSDs(ctx context.Context, on turn.Cluster, plan Plan, provider bool, say func(string, ...any)) osds {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	ceph, err := on.Ceph(ctx)
 	if err != nil {
-		say("whether the nodes that leave have OSDs of Ceph is not known: %v", err)
+		if provider {
+			say("whether the nodes that leave have OSDs of Ceph is not known: %v", err)
+		}
 		return nil
 	}
 	ids, stay := map[string][]string{}, map[string]bool{}
 	for _, osd := range ceph.OSDs {
-		leaves := slices.ContainsFunc(plan.Leave, func(node turn.Node) bool { return node.Name == osd.Host })
-		if leaves {
+		isHost := func(node turn.Node) bool { return node.Name == osd.Host }
+		if slices.ContainsFunc(plan.Leave, isHost) {
 			ids[osd.Host] = append(ids[osd.Host], osd.ID)
 		}
-		if !leaves || slices.Contains(plan.Replaced, osd.Host) {
+		if slices.ContainsFunc(plan.Stay, isHost) || slices.Contains(plan.Replaced, osd.Host) { // and is not one whose OSDs were not purged
 			stay[osd.Host] = true
 		}
 	}
@@ -57,7 +59,11 @@ func leavingOSDs(ctx context.Context, on turn.Cluster, plan Plan, say func(strin
 			say("warning: %s has the OSDs %s of Ceph, which go with its machine; %s", node.Name, strings.Join(of, ", "), EmptyFirst)
 		}
 	}
-	if len(found) > 0 && len(stay) < ceph.Copies {
+	switch {
+	case len(found) == 0 || len(stay) >= ceph.Copies:
+	case len(stay) == 0:
+		say("warning: no node with OSDs stays")
+	default:
 		say("warning: Ceph keeps %d copies, and %d nodes with OSDs stay: it cannot make the missing ones until storage.replicas is %[2]d, or "+
 			"another node has OSDs", ceph.Copies, len(stay))
 	}

@@ -30,7 +30,7 @@ func TestRun_ANodeWithOSDsLeavesWithAWarningAndTheCommandThatPurgesThem(t *testi
 		synctest.Test(t, func(t *testing.T) {
 			before, declared := nodes("cp-1", "worker-1", "worker-2", "worker-3"), nodes("cp-1", "worker-1", "worker-2")
 			f, said := newFake(before), &bytes.Buffer{}
-			f.ceph = osdsOn("worker-1", "worker-3", "worker-2", "worker-3")
+			f.ceph = osdsOn("worker-1", "worker-3", "worker-2", "worker-3", "gone") // the last ones were not purged
 			if dead {
 				f.off["worker-3"], f.nodes["worker-3"] = true, turn.KubeNode{}
 			}
@@ -84,13 +84,18 @@ func TestRun_WithoutOSDsOnTheNodesThatLeaveNothingIsSaidOfCeph(t *testing.T) {
 	}{
 		"OSDs elsewhere": {ceph: osdsOn("worker-1")},
 		"no Rook":        {},
+		"no storage":     {err: errors.New("no route")},
 		"not known":      {err: errors.New("no route"), says: "whether the nodes that leave have OSDs of Ceph is not known: no route"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			before := nodes("cp-1", "worker-1", "worker-2")
 			f, said := newFake(before), &bytes.Buffer{}
 			f.ceph, f.cephless = one.ceph, one.err
-			report, err := run(t.Context(), spec(before[:2]), NewRecord(before), said, f.connect)
+			given := spec(before[:2])
+			if one.says != "" { // otherwise the cluster has no storage, so nobody misses it
+				given.Storage = []string{"worker-1"}
+			}
+			report, err := run(t.Context(), given, NewRecord(before), said, f.connect)
 			require.NoError(t, err, name)
 			assert.Empty(t, report.Purge, name)
 			if one.says == "" {

@@ -100,7 +100,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if err := engine.CheckPods(ctx, plan.Leave...); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
-	leaving := leavingOSDs(ctx, on, plan, log.Say)
+	leaving := leavingOSDs(ctx, on, plan, len(spec.Declared.Storage) > 0, log.Say)
 	if err := saveEtcd(ctx, on, &spec, plan, log, &report); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}

@@ -27,8 +27,8 @@ type OSD struct {
 // PurgeOSD is the command that removes an OSD from Ceph, and its Deployment, followed by its id.
 const PurgeOSD = "kubectl rook-ceph rook purge-osd "
 
-// cephEvery is how often Ceph is asked why a drain waits: Rook changes its budgets every 15 seconds at most (requeuePDBController in
-// pkg/operator/ceph/disruption/clusterdisruption/osd.go).
+// cephEvery is how often Ceph is asked why a drain waits: Rook looks at its budgets again after 15 or 30 seconds
+// (pkg/operator/ceph/disruption/clusterdisruption/osd.go).
 const cephEvery = 15 * time.Second
 
 // keptOSDs is why Rook keeps OSDs of a node that is drained.
@@ -74,7 +74,8 @@ func (e *Engine) whyOSDsStay(ctx context.Context, node Node) string {
 	var reasons []string
 	for _, host := range slices.Sorted(maps.Keys(down)) {
 		if _, exists := nodes[host]; exists {
-			reasons = append(reasons, fmt.Sprintf("%s has OSDs that do not run: %s", host, strings.Join(down[host], ", ")))
+			reasons = append(reasons, fmt.Sprintf("%s has OSDs that do not run: %s (if it was replaced, they are to be purged)", host,
+				strings.Join(down[host], ", ")))
 		} else {
 			reasons = append(reasons, fmt.Sprintf("%s is no node any more and has OSDs: %s", host, PurgeOSD+strings.Join(down[host], ",")))
 		}
@@ -82,8 +83,9 @@ func (e *Engine) whyOSDsStay(ctx context.Context, node Node) string {
 	if len(ceph.Lacks) > 0 {
 		reasons = append(reasons, "Ceph says: "+list(ceph.Lacks))
 	}
-	if len(reasons) == 0 {
-		return rule + "; rook-ceph-operator allows it within a minute, if it runs"
+	if len(down) > 0 {
+		return rule + ", and keeps these for now: " + list(reasons)
 	}
-	return rule + ", and keeps these for now: " + list(reasons)
+	reasons = append(reasons, "rook-ceph-operator, if it runs, allows it within a minute once Ceph has all copies")
+	return rule + "; " + list(reasons)
 }

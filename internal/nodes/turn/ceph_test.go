@@ -39,7 +39,11 @@ func TestDrain_OfANodeWhoseOSDsRookKeepsSaysWhatCephLacksAndWhatHelps(t *testing
 		},
 		"its own OSD was evicted": {
 			ceph: Ceph{OSDs: []OSD{osd, {ID: "4", Host: "worker-1"}}},
-			says: []string{"rook-ceph-operator allows it within a minute, if it runs"}, not: "worker-1 has OSDs",
+			says: []string{"rook-ceph-operator, if it runs, allows it within a minute once Ceph has all copies"}, not: "worker-1 has OSDs",
+		},
+		"its own OSD was evicted, and Ceph has noticed": {
+			ceph: Ceph{Lacks: []string{"1 osds down"}, OSDs: []OSD{osd, {ID: "4", Host: "worker-1"}}},
+			says: []string{"Ceph says: 1 osds down", "allows it within a minute"}, not: "worker-1 has OSDs",
 		},
 		"nobody answers": {err: errors.New("no route"), says: []string{"what Ceph lacks is not known: no route"}},
 	} {

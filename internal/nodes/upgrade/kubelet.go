@@ -111,11 +111,18 @@ func (j *job) awaitRemade(ctx context.Context, pending []turn.Node, images map[s
 		if slices.Contains(pending, node) {
 			continue
 		}
-		before, started := j.beforeKubelet(ctx, node)
-		if started.After(begin) { // this computer's clock is behind
-			started = begin
-		}
+		var before map[versions.Component]string
+		var started time.Time
 		err := j.engine.Until(ctx, j.ReturnTimeout.Duration, 0, node.Name+"'s static pods", func(ctx context.Context) (string, error) {
+			if before == nil {
+				var err error
+				if before, started, err = j.beforeKubelet(ctx, node); err != nil {
+					return "what its kubelet has made is not known: " + err.Error(), nil
+				}
+				if started.After(begin) { // this computer's clock is behind. If it is ahead by more than takesOver, nothing is awaited
+					started = begin
+				}
+			}
 			return j.notRemade(ctx, node, images[node.Name], before, time.Since(started) >= most), nil
 		})
 		if err != nil {
@@ -126,17 +133,20 @@ func (j *job) awaitRemade(ctx context.Context, pending []turn.Node, images map[s
 }
 
 // beforeKubelet returns when the kubelet of a node began to run, and from what the static pods were made that are older.
-func (j *job) beforeKubelet(ctx context.Context, node turn.Node) (hashes map[versions.Component]string, started time.Time) {
+func (j *job) beforeKubelet(ctx context.Context, node turn.Node) (hashes map[versions.Component]string, started time.Time, err error) {
 	machine, err := j.Machine(ctx, node)
 	if err != nil {
-		return nil, started // its turns, and those of the others, wait for its answer
+		return nil, started, err
 	}
 	started, hashes = machine.Services["kubelet"].Started, map[versions.Component]string{}
 	for _, component := range versions.StaticPods {
 		hash, seen, err := j.PodHash(ctx, node, string(component))
-		if err == nil && hash != "" && !seen.IsZero() && seen.Before(started) {
+		if err != nil {
+			return nil, started, err
+		}
+		if hash != "" && !seen.IsZero() && seen.Before(started) {
 			hashes[component] = hash
 		}
 	}
-	return hashes, started
+	return hashes, started, nil
 }

@@ -106,7 +106,8 @@ func (b *Devices) Changed(former, disks map[string]*vm.Disk) {
 
 // Disks lists the machine's disks.
 func (b *Devices) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
-	out := &storage.Disks{}
+	root := &storage.Disk{DeviceName: "/dev/loop0", Size: 76 << 20, BusPath: "/virtual", Subsystem: "/sys/class/block", Readonly: true}
+	out := &storage.Disks{Disks: []*storage.Disk{root}} // with Talos's own file system
 	disks := b.node.Disks.Now()
 	for _, key := range diskKeys(disks) {
 		disk := disks[key]

@@ -18,6 +18,9 @@ import (
 // safeInterval is how often the removal of an OSD asks whether that is safe.
 const safeInterval = 15 * time.Second
 
+// errEnded means that the operator has ended, and its commands with it.
+var errEnded = errors.New("command terminated with exit code 137")
+
 // exec runs what Rook's plugin for kubectl runs in the operator's container: `ceph status`, of which only the health and the placement
 // groups are modelled, `ceph osd out ID`, and `rook ceph osd remove --osd-ids=ID`, which is its purge-osd. Not modelled: all other
 // commands of the two programs, several OSDs at once, and --force-osd-removal=true.
@@ -83,6 +86,8 @@ func (o *rookOperator) removeOSD(ctx context.Context, c *ceph.Cluster, id int, s
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-o.Done():
+			return errEnded
 		case <-time.After(safeInterval):
 		}
 	}
@@ -95,6 +100,8 @@ func (o *rookOperator) removeOSD(ctx context.Context, c *ceph.Cluster, id int, s
 	case o.asked <- remove:
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-o.Done():
+		return errEnded
 	}
 	if err := <-ended; err != nil {
 		return err

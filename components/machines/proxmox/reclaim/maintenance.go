@@ -31,7 +31,7 @@ func (*proxmox) inMaintenance(ctx context.Context, address string) error {
 		if disk.GetSystemDisk() {
 			return fmt.Errorf("%w, installed on %s", errHoldsTalos, disk.GetDeviceName())
 		}
-		if disk.GetType() != storage.Disk_CD {
+		if disk.GetType() != storage.Disk_CD && !disk.GetReadonly() { // read-only: the loop device with Talos's own file system
 			shown = nil
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// fakeTalos answers with a CD drive and one disk.
+// fakeTalos answers with a CD drive, the loop device of its own file system, and one disk.
 type fakeTalos struct {
 	storage.UnimplementedStorageServiceServer
 	installed bool
@@ -22,9 +22,12 @@ type fakeTalos struct {
 }
 
 func (f *fakeTalos) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
-	disks := []*storage.Disk{{DeviceName: "/dev/sr0", Type: storage.Disk_CD}, {DeviceName: "/dev/sda", SystemDisk: f.installed}}
+	disks := []*storage.Disk{
+		{DeviceName: "/dev/loop0", Readonly: true}, {DeviceName: "/dev/sr0", Type: storage.Disk_CD},
+		{DeviceName: "/dev/sda", SystemDisk: f.installed},
+	}
 	if f.diskless {
-		disks = disks[:1]
+		disks = disks[:2]
 	}
 	return &storage.DisksResponse{Messages: []*storage.Disks{{Disks: disks}}}, nil
 }

@@ -160,7 +160,8 @@ func (v VM) unknown(found *machine, why error) error {
 
 // used refuses a VM that somebody has used since it was created, whatever its Talos shows.
 func (v VM) used(found *machine) error {
-	return v.unknown(found, errors.New("it has "+found.later+", which no interrupted creation leaves"))
+	return fmt.Errorf("VM %d (%s) on Proxmox node %s is not in this stack's state, and has %s, which no interrupted creation leaves: %w; use "+
+		"the backend and stack whose state has it, import it, or remove it by hand", v.ID, v.Name, found.node, found.later, errMayHoldData)
 }
 
 // matches reports whether a machine is a VM with the declared name and description. It may be on another Proxmox node than the declared

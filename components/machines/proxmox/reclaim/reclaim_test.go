@@ -275,7 +275,7 @@ func TestReclaim_KeepsAMachineThatSomebodyHasUsed(t *testing.T) {
 		h := &fakeHost{vm: leftover()}
 		h.vm.status, h.vm.later = status, laterThanCreation(config)
 		err := try(t, h, answers)
-		require.ErrorContains(t, err, "it has the snapshot before and the detached disk local-lvm:vm-1111-disk-9", name)
+		require.ErrorContains(t, err, "and has the snapshot before and the detached disk local-lvm:vm-1111-disk-9", name)
 		require.ErrorIs(t, err, errMayHoldData, name)
 		require.Error(t, wanted.check(t.Context(), h), name)
 		assert.Empty(t, h.done, name)
