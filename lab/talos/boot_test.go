@@ -44,7 +44,7 @@ func TestMachine_AnEmptyDiskBootsTheMediumIntoMaintenanceMode(t *testing.T) {
 	c := w.insecure(11)
 	w.eventually("disks are listed", func() bool {
 		disks, err := c.Disks(w.ctx)
-		return err == nil && disks.Messages[0].Disks[0].DeviceName == "/dev/sda"
+		return err == nil && disks.Messages[0].Disks[0].DeviceName == "/dev/loop0" && disks.Messages[0].Disks[1].DeviceName == "/dev/sda"
 	})
 }
 
