@@ -116,7 +116,8 @@ var noGitOps = run{
 		},
 		stays: func(l *lab) string { return l.greeting("{.metadata.uid} {.data.words}") + l.balancer("stays") },
 	}},
-	says:   `^warning: ReconciliationDisabled: `, // Pulumi shows the warnings of Kubernetes about what it deletes
+	// Pulumi shows the warnings of Kubernetes about what it deletes; flux-operator may end while it acts.
+	says:   `^warning: Reconciliation(Disabled: |Failed: reconciliation failed: context canceled)`,
 	effect: effect{replaced: []string{`^flux-system/`}},
 }
 
