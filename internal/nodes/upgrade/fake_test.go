@@ -79,6 +79,7 @@ type fake struct {
 	silent int                           // restarts of the API server behind the virtual IP
 
 	alike       bool // kubelets of all releases make the same pods
+	unread      int  // how often the API does not say from what a static pod was made
 	serversAway int  // most API servers that were away at once while kubelets made their pods anew
 }
 

@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -58,6 +59,7 @@ func TestRun_AfterOneThatEndedBetweenAKubeletAndItsStaticPodsNoTwoAPIServersAreA
 		_, err := run(ctx, spec, f, logger{t})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, 0, f.nodes[0].remade, "the static pods of the former kubelet run")
+		f.unread = len(versions.StaticPods) // it is asked again
 		_, err = f.run(t, spec)
 		require.NoError(t, err)
 		assert.Equal(t, 1, f.serversAway)
@@ -127,6 +129,10 @@ func (f *fake) remake(node *fakeNode) {
 func (f *fake) PodHash(_ context.Context, of turn.Node, component string) (string, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.unread > 0 {
+		f.unread--
+		return "", time.Time{}, errors.New("no route")
+	}
 	node := f.node(of.Name)
 	return fmt.Sprint(node.runs[versions.Component(component)], node.remade), node.seen, nil
 }
