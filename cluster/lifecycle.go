@@ -61,6 +61,10 @@ type CertificateAuthorities struct {
 	// higher one replaces the CA on all nodes, without a reboot, and restarts every workload whose pods use the Kubernetes API: see [new
 	// CAs](credentials.md#certificates-of-clients-and-cas). It never goes down.
 	Kubernetes int `json:"kubernetes" range:"1-100" default:"1" example:"2"`
+	// Generation of the CA of etcd, which signs the certificates of its members and of their clients, the API servers. A new cluster has 1. A
+	// higher one replaces the CA on all control planes, each of which is drained and reboots twice, one after the other: see [new
+	// CAs](credentials.md#certificates-of-clients-and-cas). It never goes down.
+	Etcd int `json:"etcd" range:"1-100" default:"1" example:"2"`
 	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Pods there that use the Kubernetes API lose access until you
 	// restart them.
 	LeaveNamespaces []string `json:"leaveNamespaces" form:"label" items:"1-" example:"[databases]"`

@@ -39,7 +39,7 @@ var subcommands = []struct {
 	{"checks", "Wait until the checks of the stack file hold", defineChecks},
 	{"snapshot", "Copy etcd to a file, verified, and encrypted if wanted", defineSnapshot},
 	{"bootstrap", "Start etcd on the first control plane, empty or from a snapshot, unless it already runs", defineBootstrap},
-	{"rotate", "Replace the CA of the Talos APIs or that of Kubernetes, in three passes over all nodes", defineRotate},
+	{"rotate", "Replace the CA of the Talos APIs, of Kubernetes or of etcd, in three passes over the nodes", defineRotate},
 	{"retire", "Remove the nodes that are not declared any more", change(retireNodes)},
 	{"upgrade", "Bring the nodes to the declared Talos and Kubernetes, one after the other", change(upgrade.Run)},
 	{"crds", "Apply CRDs from pinned manifests and wait until they are served", change(crds.Run)},

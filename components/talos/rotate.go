@@ -22,16 +22,18 @@ type replaceable struct {
 	key        string // of the stack file, in lifecycle.certificateAuthorities
 	prefix     string // of the names of resources, after the component's
 	generation func(cluster.CertificateAuthorities) int
-	effect     string // of a new generation, besides that all nodes have it
+	effect     string // of a new generation
 }
 
-// replaceables lists the CAs in the order in which they are replaced: the run for Kubernetes' has the new credentials of Talos's.
+// replaceables lists the CAs in the order in which they are replaced: the later ones have the new credentials of Talos's.
 var replaceables = []replaceable{
 	{rotate.Talos, "talos", "", func(a cluster.CertificateAuthorities) int { return a.Talos },
-		"Former copies of the talosconfig are refused afterwards"},
+		"on all nodes, without a reboot. Former copies of the talosconfig are refused afterwards"},
 	{rotate.Kubernetes, "kubernetes", "kubernetes-", func(a cluster.CertificateAuthorities) int { return a.Kubernetes },
-		"Every Deployment, DaemonSet and StatefulSet whose pods use the Kubernetes API is restarted, one after the other, each by its own " +
-			"strategy. Former copies of the kubeconfig are refused afterwards"},
+		"on all nodes, without a reboot. Every Deployment, DaemonSet and StatefulSet whose pods use the Kubernetes API is restarted, one after " +
+			"the other, each by its own strategy. Former copies of the kubeconfig are refused afterwards"},
+	{rotate.Etcd, "etcd", "etcd-", func(a cluster.CertificateAuthorities) int { return a.Etcd },
+		"on all control planes. Each of them is drained and reboots twice, one after the other"},
 }
 
 // ofGeneration returns the name of a resource of which each generation has its own. The first has none in its name.
@@ -68,10 +70,14 @@ func (r *registrar) rotate(
 	spec := rotate.Spec{
 		Of: ca.of, Target: turn.TargetOf(r.Cluster, r.Machines()), TurnChecks: r.TurnChecks(), Snapshots: snapshot.PlaceOf(r.Cluster),
 	}
-	if ca.of == rotate.Kubernetes {
-		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces
-	} else {
+	switch ca.of {
+	case rotate.Talos:
 		talosconfig = pulumi.String("").ToStringOutput()
+	case rotate.Kubernetes:
+		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces
+	case rotate.Etcd:
+		declared := turn.DeclaredOf(r.Cluster, r.Machines())
+		spec.Target, spec.Limits = declared.Target, &declared.TurnLimits
 	}
 	authorities := pulumix.Val([]rotate.Authority(nil))
 	for _, generation := range generations {
@@ -94,17 +100,24 @@ func (r *registrar) rotate(
 
 // authority returns a CA of a generation of the machine secrets.
 func authority(of rotate.Subject, generation *machine.Secrets) pulumix.Output[rotate.Authority] {
-	if of == rotate.Kubernetes {
-		ca := generation.MachineSecrets.Certs().K8s()
-		return pulumix.Apply2(ca.Cert(), ca.Key(), func(certificate, key string) rotate.Authority {
-			return rotate.Authority{Certificate: certificate, Key: key}
-		})
+	certificates := generation.MachineSecrets.Certs()
+	switch of {
+	case rotate.Kubernetes:
+		ca := certificates.K8s()
+		return pulumix.Apply2(ca.Cert(), ca.Key(), withoutClient)
+	case rotate.Etcd:
+		ca := certificates.Etcd()
+		return pulumix.Apply2(ca.Cert(), ca.Key(), withoutClient)
 	}
-	ca, user := generation.MachineSecrets.Certs().Os(), clientConfiguration(generation)
+	ca, user := certificates.Os(), clientConfiguration(generation)
 	return pulumix.Apply4(ca.Cert(), ca.Key(), user.ClientCertificate(), user.ClientKey(),
 		func(certificate, key, clientCertificate, clientKey string) rotate.Authority {
 			return rotate.Authority{Certificate: certificate, Key: key, ClientCertificate: clientCertificate, ClientKey: clientKey}
 		})
+}
+
+func withoutClient(certificate, key string) rotate.Authority {
+	return rotate.Authority{Certificate: certificate, Key: key}
 }
 
 // withAuthority returns authorities and a later one.

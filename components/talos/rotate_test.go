@@ -16,10 +16,10 @@ import (
 )
 
 // generation declares generations of the CAs.
-func generation(talos, kubernetes int) func(*cluster.Cluster) {
+func generation(talos, kubernetes, etcd int) func(*cluster.Cluster) {
 	return func(c *cluster.Cluster) {
 		c.Lifecycle.CertificateAuthorities = cluster.CertificateAuthorities{
-			Talos: talos, Kubernetes: kubernetes, LeaveNamespaces: []string{"databases"},
+			Talos: talos, Kubernetes: kubernetes, Etcd: etcd, LeaveNamespaces: []string{"databases"},
 		}
 	}
 }
@@ -30,7 +30,7 @@ func pem(name string) string {
 }
 
 // rotated records the registration of a cluster of generations. Its machine secrets differ by the resources' names.
-func rotated(t *testing.T, talos, kubernetes int) *mocks.Recorder {
+func rotated(t *testing.T, talos, kubernetes, etcd int) *mocks.Recorder {
 	t.Helper()
 	r := answers(&mocks.Recorder{})
 	others := r.OnResource
@@ -41,6 +41,7 @@ func rotated(t *testing.T, talos, kubernetes int) *mocks.Recorder {
 		secrets := machineSecrets()
 		secrets["certs"].(map[string]any)["os"] = map[string]any{"cert": pem(one.Name), "key": pem("KEY " + one.Name)}
 		secrets["certs"].(map[string]any)["k8s"] = map[string]any{"cert": pem("K8S " + one.Name), "key": pem("K8S KEY " + one.Name)}
+		secrets["certs"].(map[string]any)["etcd"] = map[string]any{"cert": pem("ETCD " + one.Name), "key": pem("ETCD KEY " + one.Name)}
 		secrets["trustdinfo"] = map[string]any{"token": "token of " + one.Name}
 		return resource.NewPropertyMapFromMap(map[string]any{
 			"machineSecrets": secrets,
@@ -49,7 +50,7 @@ func rotated(t *testing.T, talos, kubernetes int) *mocks.Recorder {
 			},
 		}), nil
 	}
-	require.NoError(t, r.Run(program(arguments(t, generation(talos, kubernetes)), nil)))
+	require.NoError(t, r.Run(program(arguments(t, generation(talos, kubernetes, etcd)), nil)))
 	return r
 }
 
@@ -62,7 +63,7 @@ func TestTalosCluster_OfTheFirstGenerationHasNoRotation(t *testing.T) {
 }
 
 func TestTalosCluster_ReplacesTheCABeforeEverythingElse(t *testing.T) {
-	r := rotated(t, 3, 1)
+	r := rotated(t, 3, 1, 1)
 	run := r.Resource(t, "infra-rotate")
 	require.Len(t, r.OfType(typeSecrets), 3)
 	for _, secrets := range r.OfType(typeSecrets) {
@@ -98,7 +99,7 @@ func machineSecretsOf(t *testing.T, r *mocks.Recorder) (all []string) {
 }
 
 func TestTalosCluster_TakesOnlyTheCAFromALaterGeneration(t *testing.T) {
-	r := rotated(t, 3, 1)
+	r := rotated(t, 3, 1, 1)
 	for _, text := range machineSecretsOf(t, r) {
 		assert.Contains(t, text, pem("infra-secrets-3"))
 		assert.Contains(t, text, "token of infra-secrets\"")
@@ -111,7 +112,7 @@ func TestTalosCluster_TakesOnlyTheCAFromALaterGeneration(t *testing.T) {
 }
 
 func TestTalosCluster_RotatesOnceForEachGeneration(t *testing.T) {
-	run := rotated(t, 3, 1).Resource(t, "infra-rotate")
+	run := rotated(t, 3, 1, 1).Resource(t, "infra-rotate")
 	assert.Equal(t, probe.Program+" rotate", run.Input("create"))
 	assert.Equal(t, probe.Program+" rotate --done", run.Input("update"), "another node, or a renewed client certificate, needs no rotation")
 	text, err := json.Marshal(run.Input("triggers"))
@@ -130,9 +131,10 @@ func TestTalosCluster_RotatesOnceForEachGeneration(t *testing.T) {
 func TestTalosCluster_ANewClusterBeginsWithTheFirstGeneration(t *testing.T) {
 	for _, preview := range []bool{true, false} {
 		r := answers(&mocks.Recorder{RunHooks: true, DryRun: preview})
-		err := r.Run(program(arguments(t, generation(2, 3)), nil))
+		err := r.Run(program(arguments(t, generation(2, 3, 4)), nil))
 		require.ErrorContains(t, err, "lifecycle.certificateAuthorities.talos: is 2, and the cluster is new; remove the key")
 		require.ErrorContains(t, err, "lifecycle.certificateAuthorities.kubernetes: is 3, and the cluster is new; remove the key")
+		require.ErrorContains(t, err, "lifecycle.certificateAuthorities.etcd: is 4, and the cluster is new; remove the key")
 		assert.Empty(t, r.OfType(typeVM))
 	}
 }
@@ -149,7 +151,7 @@ func specOf(t *testing.T, run mocks.Registration) rotate.Spec {
 }
 
 func TestTalosCluster_ReplacesKubernetesCAAfterThatOfTalos(t *testing.T) {
-	r := rotated(t, 2, 3)
+	r := rotated(t, 2, 3, 1)
 	run := r.Resource(t, "infra-kubernetes-rotate")
 	assert.True(t, r.After(run, r.Resource(t, "infra-rotate")), "it has the new credentials")
 	for _, later := range append(r.OfType(typeVM), r.Resource(t, "infra-retire"), r.Resource(t, "infra-upgrade")) {
@@ -172,7 +174,7 @@ func TestTalosCluster_ReplacesKubernetesCAAfterThatOfTalos(t *testing.T) {
 }
 
 func TestTalosCluster_HasAKubeconfigForEachGeneration(t *testing.T) {
-	r := rotated(t, 1, 3)
+	r := rotated(t, 1, 3, 1)
 	kubeconfig := r.Only(t, typeKubeconfig)
 	assert.Equal(t, "infra-kubeconfig-3", kubeconfig.Name, "a provider fetches one once")
 	assert.True(t, r.After(kubeconfig, r.Resource(t, "infra-kubernetes-rotate")))
@@ -182,4 +184,27 @@ func TestTalosCluster_HasAKubeconfigForEachGeneration(t *testing.T) {
 		assert.NotContains(t, text, pem("K8S infra-secrets"))
 	}
 	assert.Equal(t, "infra-kubeconfig", up(t).Only(t, typeKubeconfig).Name)
+}
+
+func TestTalosCluster_ReplacesEtcdsCAAfterTheOthers(t *testing.T) {
+	r := rotated(t, 2, 2, 3)
+	run := r.Resource(t, "infra-etcd-rotate")
+	assert.True(t, r.After(run, r.Resource(t, "infra-kubernetes-rotate")), "it drains by the Kubernetes API")
+	for _, later := range append(r.OfType(typeVM), r.Resource(t, "infra-retire"), r.Resource(t, "infra-upgrade")) {
+		assert.True(t, r.After(later, run), later.Name)
+	}
+	spec := specOf(t, run)
+	assert.Equal(t, rotate.Etcd, spec.Of)
+	assert.NotEmpty(t, spec.Talosconfig)
+	assert.Empty(t, spec.LeaveNamespaces)
+	assert.Positive(t, spec.Limits.DrainTimeout.Duration)
+	require.Len(t, spec.Authorities, 3)
+	for i, name := range []string{"infra-secrets", "infra-etcd-secrets-2", "infra-etcd-secrets-3"} {
+		assert.Equal(t, rotate.Authority{Certificate: pem("ETCD " + name), Key: pem("ETCD KEY " + name)}, spec.Authorities[i])
+	}
+	for _, text := range machineSecretsOf(t, r) {
+		assert.Contains(t, text, pem("ETCD infra-etcd-secrets-3"))
+		assert.NotContains(t, text, pem("ETCD infra-secrets"))
+		assert.Contains(t, text, pem("K8S infra-kubernetes-secrets-2"), "Kubernetes has its own CA")
+	}
 }

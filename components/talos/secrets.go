@@ -2,6 +2,7 @@ package talos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -29,13 +30,15 @@ func (g generations) client() machine.ClientConfigurationOutput {
 // current returns the machine secrets with the CAs of the declared generations.
 func (g generations) current() machine.MachineSecretsOutput {
 	first := g.first().MachineSecrets
-	if g.declared(rotate.Talos) == g.first() && g.declared(rotate.Kubernetes) == g.first() {
+	if !slices.ContainsFunc(replaceables, func(ca replaceable) bool { return g.declared(ca.of) != g.first() }) {
 		return first
 	}
 	return machine.MachineSecretsArgs{
 		Certs: machine.CertificatesArgs{
-			Etcd: first.Certs().Etcd(), K8sAggregator: first.Certs().K8sAggregator(), K8sServiceaccount: first.Certs().K8sServiceaccount(),
-			K8s: g.declared(rotate.Kubernetes).MachineSecrets.Certs().K8s(), Os: g.declared(rotate.Talos).MachineSecrets.Certs().Os(),
+			K8sAggregator: first.Certs().K8sAggregator(), K8sServiceaccount: first.Certs().K8sServiceaccount(),
+			Os:   g.declared(rotate.Talos).MachineSecrets.Certs().Os(),
+			K8s:  g.declared(rotate.Kubernetes).MachineSecrets.Certs().K8s(),
+			Etcd: g.declared(rotate.Etcd).MachineSecrets.Certs().Etcd(),
 		},
 		Cluster: first.Cluster(), Secrets: first.Secrets(), Trustdinfo: first.Trustdinfo(),
 	}.ToMachineSecretsOutput()
@@ -120,8 +123,8 @@ func (r *registrar) laterGeneration(ctx *pulumi.Context, ca replaceable, number 
 		if !ctx.DryRun() || number < ca.generation(r.Lifecycle.CertificateAuthorities) {
 			return nil
 		}
-		return ctx.Log.Info(fmt.Sprintf("generation %d of %s's CA replaces the former one on all nodes before anything else is changed, "+
-			"in three passes, without a reboot. %s", number, ca.of, ca.effect), nil)
+		return ctx.Log.Info(fmt.Sprintf("generation %d of %s's CA replaces the former one before anything else is changed, in three passes "+
+			"%s", number, ca.of, ca.effect), nil)
 	}, &pulumi.ResourceHookOptions{OnDryRun: true})
 	if err != nil {
 		return nil, err

@@ -119,6 +119,9 @@ var madeElsewhere = map[string][]string{
 		"`talos.sysctls`, `talos.registryMirrors`, `talos.kubelet`, `talos.lldpd`, `talos.contract`, `talos.patches`",
 		"`nodePools[].cores`, `nodePools[].memory`",
 	},
+	"TestLifecycle_EtcdCAIsReplacedUnderLoad": {
+		"`lifecycle.certificateAuthorities.etcd`",
+	},
 	"TestLifecycle_KubeletsGetTheCertificatesThatTheyAskFor": {
 		"`kubernetes.metricsServer`",
 	},

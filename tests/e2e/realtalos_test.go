@@ -320,6 +320,7 @@ var realChanges = []realChange{
 		require.NotEqual(l.t, before, l.bootID())
 		l.eventually("the Node has the space", func() bool { return capacity() != small })
 	}},
+	{"a new CA of etcd, with two reboots", etcdCAReallyReplaced},
 	{"a new CA of Talos", func(l *lab) {
 		before := filepath.Join(l.t.TempDir(), "before")
 		config, err := os.ReadFile(filepath.Join(l.home(), "talosconfig"))

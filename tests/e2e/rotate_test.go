@@ -38,10 +38,18 @@ func TestLifecycle_TalosCAIsReplacedUnderLoad(t *testing.T) {
 // allNodes are the addresses of infra's nodes.
 var allNodes = []string{"10.25.11.11", "10.25.11.12", "10.25.11.13", "10.25.11.21", "10.25.11.22"}
 
-// caGeneration declares a generation of a CA.
+// caGeneration declares a generation of a CA. Those of others stay.
 func (l *lab) caGeneration(of string, number int) {
 	l.t.Helper()
-	l.declare("lifecycle", map[string]any{"certificateAuthorities": map[string]any{of: number}})
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		lifecycle, _ := s["slipway:lifecycle"].(map[string]any)
+		all, _ := lifecycle["certificateAuthorities"].(map[string]any)
+		if all == nil {
+			all = map[string]any{}
+		}
+		all[of] = number
+		s.set("lifecycle", map[string]any{"certificateAuthorities": all})
+	})
 }
 
 // talosCAReplaced kills the run when the first control plane has a certificate of the new CA. The next one goes on.
@@ -102,13 +110,13 @@ func (l *lab) answers(talosconfig, node string) bool {
 	return err == nil
 }
 
-// generationOf is what the state has of one generation of Talos's CA: base64 of PEM.
+// generationOf is what the state has of one generation of the CAs: base64 of PEM.
 type generationOf struct {
-	MachineSecrets      struct{ Certs struct{ OS pair } }
+	MachineSecrets      struct{ Certs struct{ OS, Etcd pair } }
 	ClientConfiguration struct{ ClientCertificate, ClientKey string }
 }
 
-// generations returns the generations of Talos's CA in the state, oldest first.
+// generations returns the generations of the one CA that was replaced, oldest first.
 func (l *lab) generations() (all []generationOf) {
 	t := l.t
 	t.Helper()

@@ -183,9 +183,11 @@ type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
-// ChangeConfiguration changes the configuration that a node has, and nothing else in it, without a reboot. A node that has stepped aside
-// takes part in the election of the virtual IP again.
-func ChangeConfiguration(ctx context.Context, talos *client.Client, change func(*v1alpha1.Config) error) error {
+// ChangeConfiguration changes the configuration that a node has, and nothing else in it: at once without a reboot, or from the next boot on,
+// by the mode. A node that has stepped aside takes part in the election of the virtual IP again.
+func ChangeConfiguration(
+	ctx context.Context, talos *client.Client, mode machine.ApplyConfigurationRequest_Mode, change func(*v1alpha1.Config) error,
+) error {
 	current, err := lasting(ctx, talos)
 	if err != nil {
 		return err
@@ -198,7 +200,7 @@ func ChangeConfiguration(ctx context.Context, talos *client.Client, change func(
 	if err != nil {
 		return RefusedError("its machine configuration cannot be written")
 	}
-	_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
+	_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: text, Mode: mode})
 	if status.Code(err) == codes.InvalidArgument {
 		return RefusedError(talosapi.Message(err).Error())
 	}

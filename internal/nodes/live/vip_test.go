@@ -84,7 +84,7 @@ func TestStepAside_LeavesTheVirtualIPUntilTheNextConfiguration(t *testing.T) {
 	assert.False(t, active.IsValid())
 	assert.Equal(t, vip, kept, "Talos takes it back after a while")
 
-	require.NoError(t, ChangeConfiguration(t.Context(), live.Talos(node), func(in *v1alpha1.Config) error {
+	require.NoError(t, ChangeConfiguration(t.Context(), live.Talos(node), machine.ApplyConfigurationRequest_NO_REBOOT, func(in *v1alpha1.Config) error {
 		in.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:v1.36.4"
 		return nil
 	}))

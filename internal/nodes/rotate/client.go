@@ -11,6 +11,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
@@ -25,7 +26,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// clients are what connections for both CAs have in common. Each call makes a new connection: an open one stays when its client
+// clients are what connections for all CAs have in common. Each call makes a new connection: an open one stays when its client
 // certificate is not accepted any more.
 type clients struct {
 	*Spec
@@ -40,8 +41,41 @@ type clients struct {
 	members  *live.Cluster      // for the Kubernetes API; nil before
 }
 
-// place returns where a machine configuration has the authority that issues, and those that are accepted.
-type place func(*v1alpha1.Config) (issuing **x509.PEMEncodedCertificateAndKey, accepted *[]*x509.PEMEncodedCertificate)
+// place is where a machine configuration says which authority issues, and which ones are accepted.
+type place interface {
+	trust(in *v1alpha1.Config) Trust
+	// set sets what a configuration trusts. key is that of the declared authority, for one that is to issue now.
+	set(in *v1alpha1.Config, trust Trust, key string) error
+}
+
+// listed is a place with a list of its own for the other authorities that are accepted. Only control planes have the key.
+type listed func(*v1alpha1.Config) (issuing **x509.PEMEncodedCertificateAndKey, accepted *[]*x509.PEMEncodedCertificate)
+
+func (at listed) trust(in *v1alpha1.Config) (trust Trust) {
+	ca, accepted := at(in)
+	if *ca != nil {
+		trust.Issuing = string((*ca).Crt)
+	}
+	for _, one := range *accepted {
+		trust.Accepted = append(trust.Accepted, string(one.Crt))
+	}
+	return trust
+}
+
+func (at listed) set(in *v1alpha1.Config, trust Trust, key string) error {
+	ca, accepted := at(in)
+	if *ca == nil || string((*ca).Crt) != trust.Issuing {
+		*ca = &x509.PEMEncodedCertificateAndKey{Crt: []byte(trust.Issuing)}
+		if in.Machine().Type().IsControlPlane() {
+			(*ca).Key = []byte(key)
+		}
+	}
+	*accepted = nil
+	for _, one := range trust.Accepted {
+		*accepted = append(*accepted, &x509.PEMEncodedCertificate{Crt: []byte(one)})
+	}
+	return nil
+}
 
 func ofMachine(in *v1alpha1.Config) (**x509.PEMEncodedCertificateAndKey, *[]*x509.PEMEncodedCertificate) {
 	return &in.MachineConfig.MachineCA, &in.MachineConfig.MachineAcceptedCAs
@@ -52,12 +86,15 @@ func ofCluster(in *v1alpha1.Config) (**x509.PEMEncodedCertificateAndKey, *[]*x50
 }
 
 // dial returns the machines of a valid spec. It sends no request.
-func dial(spec *Spec) (interface {
+func dial(ctx context.Context, spec *Spec) (interface {
 	machines
 	close()
 }, error) {
-	if spec.Of == Kubernetes {
+	switch spec.Of {
+	case Kubernetes:
 		return newKubernetesClients(spec)
+	case Etcd:
+		return newEtcdClients(ctx, spec)
 	}
 	return newTalosClients(spec), nil
 }
@@ -133,8 +170,12 @@ func (c *clients) Look(ctx context.Context, node turn.Node) (Trust, cluster.Role
 
 // Apply implements machines.
 func (c *clients) Apply(ctx context.Context, node turn.Node, trust Trust) error {
+	return c.change(ctx, node, trust, machine.ApplyConfigurationRequest_NO_REBOOT)
+}
+
+func (c *clients) change(ctx context.Context, node turn.Node, trust Trust, mode machine.ApplyConfigurationRequest_Mode) error {
 	return c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
-		return live.ChangeConfiguration(ctx, talos, func(in *v1alpha1.Config) error { return c.set(in, trust) })
+		return live.ChangeConfiguration(ctx, talos, mode, func(in *v1alpha1.Config) error { return c.set(in, trust) })
 	})
 }
 
@@ -160,37 +201,19 @@ func ofNode[T any](
 }
 
 // trust returns what a configuration says about the authority.
-func (c *clients) trust(in *v1alpha1.Config) (trust Trust) {
+func (c *clients) trust(in *v1alpha1.Config) Trust {
 	if in == nil || in.MachineConfig == nil || in.ClusterConfig == nil {
-		return trust
+		return Trust{}
 	}
-	ca, accepted := c.place(in)
-	if *ca != nil {
-		trust.Issuing = string((*ca).Crt)
-	}
-	for _, one := range *accepted {
-		trust.Accepted = append(trust.Accepted, string(one.Crt))
-	}
-	return trust
+	return c.place.trust(in)
 }
 
-// set sets what a configuration trusts. Only control planes have the key of the authority that issues.
+// set sets what a configuration trusts.
 func (c *clients) set(in *v1alpha1.Config, trust Trust) error {
 	if in.MachineConfig == nil || in.ClusterConfig == nil {
 		return errors.New("no machine or cluster configuration")
 	}
-	ca, accepted := c.place(in)
-	if *ca == nil || string((*ca).Crt) != trust.Issuing {
-		*ca = &x509.PEMEncodedCertificateAndKey{Crt: []byte(trust.Issuing)}
-		if in.Machine().Type().IsControlPlane() {
-			(*ca).Key = []byte(c.key)
-		}
-	}
-	*accepted = nil
-	for _, one := range trust.Accepted {
-		*accepted = append(*accepted, &x509.PEMEncodedCertificate{Crt: []byte(one)})
-	}
-	return nil
+	return c.place.set(in, trust, c.key)
 }
 
 // Joined implements machines.

@@ -37,13 +37,13 @@ type kubernetesClients struct {
 }
 
 func newKubernetesClients(spec *Spec) (kubernetesClients, error) {
-	c := kubernetesClients{newClients(spec, ofCluster), strconv.Itoa(cluster.APIPort)}
+	c := kubernetesClients{newClients(spec, listed(ofCluster)), strconv.Itoa(cluster.APIPort)}
 	config, err := talosapi.ParseConfig(spec.Talosconfig)
 	c.ways = []*clientconfig.Config{config}
 	return c, err
 }
 
-// Ask implements machines. It asks the API server of a control plane, with a client certificate that an authority signs for it. The client
+// Ask implements asker. It asks the API server of a control plane, with a client certificate that an authority signs for it. The client
 // has no rights: any answer but 401 means that it is accepted.
 func (c kubernetesClients) Ask(ctx context.Context, node turn.Node, own int, servers ...int) error {
 	pair, err := c.sign(own)

@@ -50,7 +50,7 @@ func apiServer(t *testing.T) (kubernetesClients, turn.Node) {
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	require.NoError(t, err)
-	c := kubernetesClients{newClients(s, ofCluster), port}
+	c := kubernetesClients{newClients(s, listed(ofCluster)), port}
 	return c, turn.Node{Name: "cp-1", Address: netip.MustParseAddr("127.0.0.1")}
 }
 

@@ -12,6 +12,8 @@ import (
 
 // kubernetes is what a run needs of the cluster to replace Kubernetes' CA.
 type kubernetes interface {
+	asker
+
 	// Settled returns what is missing until a node's programs have what its configuration says: the kubelet, and on a control plane the
 	// static pods.
 	Settled(ctx context.Context, node turn.Node, trust Trust) string
@@ -140,7 +142,7 @@ func (j kubernetesCA) missing(ctx context.Context, pass Pass, node turn.Node, tr
 	if missing := j.kubernetes.Settled(ctx, node, trust); missing != "" || node.Role == cluster.Worker {
 		return missing
 	}
-	return j.proves(ctx, pass, node)
+	return j.proves(ctx, j.kubernetes, pass, node)
 }
 
 // settles implements ca. The programs of a node start again some seconds after the change.

@@ -1,5 +1,5 @@
-// Package rotate replaces the certificate authority of the Talos APIs or of the Kubernetes API in a running cluster, in three passes, node
-// by node. It looks at what each node has, and does what is missing: a second run finishes what an interrupted one began.
+// Package rotate replaces the certificate authority of the Talos APIs, of the Kubernetes API or of etcd in a running cluster, in three
+// passes, node by node. It looks at what each node has, and does what is missing: a second run finishes what an interrupted one began.
 package rotate
 
 import (
@@ -37,27 +37,33 @@ type machines interface {
 	Look(ctx context.Context, node turn.Node) (Trust, cluster.Role, error)
 	// Apply changes what a node trusts, and nothing else, without a reboot.
 	Apply(ctx context.Context, node turn.Node, trust Trust) error
-	// Ask makes a new connection to a node, with the client certificate of an authority, and accepts servers of some authorities only.
-	Ask(ctx context.Context, node turn.Node, client int, servers ...int) error
 	// Joined returns the Node objects by name.
 	Joined(ctx context.Context) (map[string]turn.KubeNode, error)
 	// Unmet returns which of the checks fails, and why; "" if none does.
 	Unmet(ctx context.Context, checks []cluster.Check) (string, error)
 }
 
-// ca is what only a run for Talos's CA does, or only a run for Kubernetes' CA. The passes are the same.
+// asker proves what the servers of a node accept.
+type asker interface {
+	// Ask makes a new connection to a node, with the client certificate of an authority, and accepts servers of some authorities only.
+	Ask(ctx context.Context, node turn.Node, client int, servers ...int) error
+}
+
+// ca is what the run for each CA does in its own way. The passes are the same.
 type ca interface {
 	// check returns why no pass can be made.
 	check(ctx context.Context, nodes []turn.Node) error
 	// beforePass does what the cluster needs before a pass.
 	beforePass(ctx context.Context, pass Pass, nodes []turn.Node) error
-	// inOrder returns the nodes, which come with control planes first, in the order of a pass.
+	// inOrder returns the nodes that have the CA, in the order of a pass. They come with control planes first.
 	inOrder(pass Pass, nodes []turn.Node) []turn.Node
 	// leftBehind returns why a node of the cluster cannot get the new CA; nil if it can, or if nothing is lost when it does not: it has
 	// not joined, or it is dead and leaves.
 	leftBehind(one sight, joined map[string]turn.KubeNode) error
 	// byHand is what a person does besides for a node that is removed from the stack file.
 	byHand() string
+	// take makes one pass on a node, and waits until it works with it.
+	take(ctx context.Context, pass Pass, node turn.Node) error
 	// missing returns what is missing until a node that trusts what a pass wants has made the pass.
 	missing(ctx context.Context, pass Pass, node turn.Node, trust Trust) string
 	// settles is how long nothing must be missing without a break.
@@ -66,7 +72,7 @@ type ca interface {
 
 // Run replaces the certificate authority, for a valid spec with its defaults. It writes to progress what it does and waits for.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
-	on, err := dial(&spec)
+	on, err := dial(ctx, &spec)
 	if err != nil {
 		return Report{}, err
 	}
@@ -87,9 +93,13 @@ type job struct {
 func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Report, error) {
 	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), Progress: probe.Begin(progress),
 		report: Report{Head: probe.Head{Kind: "rotate", Cluster: spec.Cluster}, Of: spec.Of, Generation: len(spec.Authorities)}}
-	j.ca = talosCA{j}
-	if spec.Of == Kubernetes {
+	switch spec.Of {
+	case Kubernetes:
 		j.ca = kubernetesCA{j, on.(kubernetes)}
+	case Etcd:
+		j.ca = newEtcdCA(j, on.(etcd))
+	default:
+		j.ca = talosCA{j, on.(asker)}
 	}
 	ctx, cancel := probe.Within(ctx, spec.Longest())
 	defer cancel()
@@ -130,9 +140,10 @@ func (j *job) do(ctx context.Context) error {
 		if err := before(); err != nil {
 			return fmt.Errorf("%w; %s", err, goesOn)
 		}
-		j.Say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
-		for _, node := range j.ca.inOrder(pass, nodes) {
-			err := j.keepingChecks(ctx, node.Name, j.ca.settles(), func() error { return j.take(ctx, pass, node) })
+		all := j.ca.inOrder(pass, nodes)
+		j.Say("pass %d of 3 on %d nodes: %s", pass+1, len(all), pass)
+		for _, node := range all {
+			err := j.keepingChecks(ctx, node.Name, j.ca.settles(), func() error { return j.ca.take(ctx, pass, node) })
 			if err != nil {
 				return fmt.Errorf("%s: %w; %s", node.Name, err, goesOn)
 			}
@@ -239,7 +250,7 @@ func reasons(seen []sight) string {
 	return strings.Join(list, "; ")
 }
 
-// take makes one pass on a node, and waits until its API has the certificates of the pass.
+// take implements ca, for a change without a reboot.
 func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
 	wait := probe.Wait{
 		Limit: nodeTimeout, Look: turn.AsideTimeout + time.Minute, // one look waits for the virtual IP to move
@@ -261,29 +272,34 @@ func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
 				}
 				return "its configuration cannot be changed: " + err.Error(), nil
 			}
-			if !slices.Contains(j.report.Changed, node.Name) {
-				j.report.Changed = append(j.report.Changed, node.Name)
-			}
+			j.changed(node)
 		}
 		return j.ca.missing(ctx, pass, node, next), nil
 	})
 }
 
+// changed notes a node whose configuration the run has changed.
+func (j *job) changed(node turn.Node) {
+	if !slices.Contains(j.report.Changed, node.Name) {
+		j.report.Changed = append(j.report.Changed, node.Name)
+	}
+}
+
 // proves returns what is missing until a node has made a pass, by new connections.
-func (j *job) proves(ctx context.Context, pass Pass, node turn.Node) string {
+func (j *job) proves(ctx context.Context, on asker, pass Pass, node turn.Node) string {
 	declared := len(j.Authorities) - 1
 	if pass == Accept {
-		if err := j.Ask(ctx, node, declared, j.all()...); err != nil {
+		if err := on.Ask(ctx, node, declared, j.all()...); err != nil {
 			return "it refuses a client certificate of the new CA: " + err.Error()
 		}
 		return ""
 	}
-	if err := j.Ask(ctx, node, declared, declared); err != nil {
+	if err := on.Ask(ctx, node, declared, declared); err != nil {
 		return "its API has no certificate of the new CA: " + err.Error()
 	}
 	if pass == Drop {
 		for former := range declared {
-			switch err := j.Ask(ctx, node, former, declared); {
+			switch err := on.Ask(ctx, node, former, declared); {
 			case err == nil:
 				return fmt.Sprintf("it still accepts a client certificate of generation %d", former+1)
 			case errors.Is(err, talosapi.ErrSilent):

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,18 +23,20 @@ type Subject string
 const (
 	Talos      Subject = "Talos"      // the Talos APIs: machine.ca
 	Kubernetes Subject = "Kubernetes" // the Kubernetes API and its clients: cluster.ca
+	Etcd       Subject = "etcd"       // members of etcd and their clients, which are on control planes only: cluster.etcd.ca
 )
 
 // Spec says which certificate authority the nodes of a cluster are to have.
 type Spec struct {
-	turn.Target                    // its talosconfig is for a CA of Kubernetes only
+	turn.Target                    // its talosconfig is not for a CA of Talos
 	cluster.TurnChecks             // before the first node is changed, and after each
 	Of                 Subject     `json:"of"`          // whose authority is replaced; required
 	Authorities        []Authority `json:"authorities"` // all generations, oldest first; the last is the declared one; two at least
 
 	Snapshots snapshot.Place `json:"snapshots"` // for the one that is taken before the first pass
 
-	LeaveNamespaces []string `json:"leaveNamespaces,omitempty"` // namespaces whose pods are not restarted for a CA of Kubernetes
+	LeaveNamespaces []string            `json:"leaveNamespaces,omitempty"` // namespaces whose pods are not restarted for a CA of Kubernetes
+	Limits          *cluster.TurnLimits `json:"limits,omitempty"`          // of the turns for a CA of etcd; required for it
 }
 
 // Authority is one generation of the certificate authority, and the credentials of an administrator that it has signed. All texts are
@@ -47,24 +50,35 @@ type Authority struct {
 	ClientKey         string `json:"clientKey,omitempty"`         // secret; required
 }
 
-// Longest returns how long a run may take. A new CA of Kubernetes restarts workloads, one after the other.
+// Longest returns how long a run may take. A new CA of Kubernetes restarts workloads, one after the other, and one of etcd reboots each
+// control plane twice.
 func (s *Spec) Longest() time.Duration {
 	longest := 30*time.Minute + time.Duration(len(s.Nodes))*time.Minute
-	if s.Of == Kubernetes {
+	switch {
+	case s.Of == Kubernetes:
 		longest += 3 * time.Hour
+	case s.Of == Etcd && s.Limits != nil:
+		declared := turn.Declared{Target: s.Target, TurnLimits: *s.Limits}
+		longest += time.Duration(2*len(s.ControlPlanes())) * (declared.LongestDrain() + s.Limits.ReturnTimeout.Duration)
 	}
 	return longest
 }
 
 // Validate returns every problem of the spec. Its errors hold nothing of keys and certificates.
 func (s *Spec) Validate() error {
-	problems := []error{s.CheckTarget(), cluster.ValidateChecks(s.Checks)}
-	switch s.Of {
-	case Talos:
-	case Kubernetes:
-		problems = append(problems, s.CheckTalosconfig())
+	var problems []error
+	switch {
+	case s.Of == Etcd && s.Limits == nil:
+		problems = append(problems, errors.New("limits: is missing; give the limits of turns"))
+	case s.Of == Etcd:
+		problems = append(problems, turn.Declared{Target: s.Target, TurnLimits: *s.Limits, TurnChecks: s.TurnChecks}.Validate())
+	case s.Of == Kubernetes:
+		problems = append(problems, s.CheckTarget(), s.CheckTalosconfig(), cluster.ValidateChecks(s.Checks))
 	default:
-		problems = append(problems, fmt.Errorf("of: is %q; write %s or %s", s.Of, Talos, Kubernetes))
+		problems = append(problems, s.CheckTarget(), cluster.ValidateChecks(s.Checks))
+	}
+	if !slices.Contains([]Subject{Talos, Kubernetes, Etcd}, s.Of) {
+		problems = append(problems, fmt.Errorf("of: is %q; write %s, %s or %s", s.Of, Talos, Kubernetes, Etcd))
 	}
 	if len(s.Authorities) < 2 {
 		problems = append(problems, errors.New("authorities: are fewer than two; give all generations, the declared one last"))

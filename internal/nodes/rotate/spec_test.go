@@ -63,6 +63,6 @@ func TestSpec_OfKubernetesNeedsAllKeysAndATalosconfig(t *testing.T) {
 	require.NotContains(t, err.Error(), "client")
 	spec.Talosconfig, spec.Authorities[0].Key = "context: infra", spec.Authorities[1].Key
 	require.NoError(t, spec.Validate())
-	spec.Of = "etcd"
-	require.ErrorContains(t, spec.Validate(), "of: is \"etcd\"; write Talos or Kubernetes")
+	spec.Of = "Cilium"
+	require.ErrorContains(t, spec.Validate(), "of: is \"Cilium\"; write Talos, Kubernetes or etcd")
 }

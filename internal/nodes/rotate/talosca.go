@@ -14,7 +14,10 @@ import (
 )
 
 // talosCA is a run that replaces the CA of the Talos APIs. No program starts again for it, so only the passes have to be made.
-type talosCA struct{ *job }
+type talosCA struct {
+	*job
+	asker
+}
 
 func (talosCA) check(context.Context, []turn.Node) error            { return nil }
 func (talosCA) beforePass(context.Context, Pass, []turn.Node) error { return nil }
@@ -31,14 +34,14 @@ func (j talosCA) leftBehind(one sight, joined map[string]turn.KubeNode) error {
 }
 
 func (j talosCA) missing(ctx context.Context, pass Pass, node turn.Node, _ Trust) string {
-	return j.proves(ctx, pass, node)
+	return j.proves(ctx, j.asker, pass, node)
 }
 
 // talosClients implements machines for Talos's CA.
 type talosClients struct{ *clients }
 
 func newTalosClients(spec *Spec) talosClients {
-	c := talosClients{newClients(spec, ofMachine)}
+	c := talosClients{newClients(spec, listed(ofMachine))}
 	for _, i := range spec.all() {
 		c.ways = append(c.ways, c.credentials(i, spec.all()...).Config())
 	}
@@ -54,7 +57,7 @@ func (c talosClients) credentials(client int, servers ...int) live.Credentials {
 	}
 }
 
-// Ask implements machines.
+// Ask implements asker.
 func (c talosClients) Ask(ctx context.Context, node turn.Node, own int, servers ...int) error {
 	return talosapi.Message(c.with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
 		_, err := talos.Version(ctx)

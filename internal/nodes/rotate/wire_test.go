@@ -224,7 +224,7 @@ func TestClients_GiveTheKeyToControlPlanesOnly(t *testing.T) {
 
 func TestClients_OfKubernetesChangeTheClustersCA(t *testing.T) {
 	_, c, _ := serve(t)
-	c.place = ofCluster
+	c.place = listed(ofCluster)
 	machineCA := &x509.PEMEncodedCertificateAndKey{Crt: []byte("os")}
 	for kind, want := range map[string]string{"controlplane": c.key, "worker": ""} {
 		in := &v1alpha1.Config{ClusterConfig: &v1alpha1.ClusterConfig{}}

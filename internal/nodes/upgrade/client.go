@@ -10,6 +10,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/gen/xslices"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
@@ -134,9 +135,8 @@ func (c clients) Pull(ctx context.Context, node turn.Node, component versions.Co
 func (c clients) SetImage(ctx context.Context, node turn.Node, component versions.Component, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return talosapi.Message(live.ChangeConfiguration(ctx, c.Talos(node), func(in *v1alpha1.Config) error {
-		return setImage(in, component, image)
-	}))
+	return talosapi.Message(live.ChangeConfiguration(ctx, c.Talos(node), machine.ApplyConfigurationRequest_NO_REBOOT,
+		func(in *v1alpha1.Config) error { return setImage(in, component, image) }))
 }
 
 func setImage(in *v1alpha1.Config, component versions.Component, image string) error {

@@ -1,0 +1,121 @@
+package rotate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+// etcd is what a run needs of the cluster to replace etcd's CA.
+type etcd interface {
+	// Turns returns the cluster in which control planes take turns.
+	Turns() turn.Cluster
+	// Stage changes what a node trusts from its next boot on.
+	Stage(ctx context.Context, node turn.Node, trust Trust) error
+	// Reboot makes a node reboot.
+	Reboot(ctx context.Context, node turn.Node) error
+	// Serves returns what is missing until the etcd of a node has certificates of the CA that issues, and answers.
+	Serves(ctx context.Context, node turn.Node, trust Trust) string
+}
+
+// etcdCA is a run that replaces the CA of etcd, which only control planes have.
+//
+// etcd and the API server read their certificates for each new connection, but the CAs that they accept only when they start, and Talos
+// restarts neither. So the new CA issues without a reboot, and a control plane accepts another set of CAs after a reboot: it gets that
+// configuration with the reboot and not before, so that each later run sees from the configuration what the running etcd accepts.
+type etcdCA struct {
+	*job
+	etcd   etcd
+	engine *turn.Engine
+}
+
+func newEtcdCA(j *job, on etcd) etcdCA {
+	declared := turn.Declared{Target: j.Target, TurnLimits: *j.Limits, TurnChecks: j.TurnChecks}
+	return etcdCA{j, on, &turn.Engine{Cluster: on.Turns(), Declared: declared, Say: j.Say}}
+}
+
+// check returns an error that names the members of etcd which the run cannot change. It also makes schedulable what an interrupted run has
+// left cordoned.
+func (j etcdCA) check(ctx context.Context, nodes []turn.Node) error {
+	var behind []string
+	err := j.until(ctx, silentTimeout, "the members of etcd", func(ctx context.Context) (string, error) {
+		members, err := turn.First(turn.ControlPlanes(j.Nodes), func(asked turn.Node) ([]talosapi.Member, error) {
+			return j.etcd.Turns().Members(ctx, asked)
+		})
+		if err != nil {
+			return "they cannot be listed: " + err.Error(), nil
+		}
+		behind = nil
+		for _, member := range members {
+			if !named(j.Nodes, member.Name) || !named(turn.ControlPlanes(nodes), member.Name) {
+				behind = append(behind, fmt.Sprintf("%s (id %016x)", member.Title(), member.ID))
+			}
+		}
+		return "", nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(behind) > 0:
+		return fmt.Errorf("these members of etcd would be left behind: %s; declare the node again for this run, and remove it in a later one, "+
+			"or remove a dead member: talosctl -n CONTROL-PLANE etcd remove-member ID", strings.Join(behind, ", "))
+	}
+	return j.engine.Release(ctx)
+}
+
+func (etcdCA) beforePass(context.Context, Pass, []turn.Node) error { return nil }
+func (etcdCA) inOrder(_ Pass, nodes []turn.Node) []turn.Node       { return turn.ControlPlanes(nodes) }
+func (etcdCA) byHand() string                                      { return "" }
+func (etcdCA) settles() time.Duration                              { return turn.StableFor }
+
+// leftBehind implements ca. Workers have no CA of etcd.
+func (j etcdCA) leftBehind(one sight, joined map[string]turn.KubeNode) error {
+	worker := func(node turn.Node) bool { return node.Name == one.node.Name && node.Role == cluster.Worker }
+	if slices.ContainsFunc(j.Nodes, worker) {
+		return nil
+	}
+	return talosCA{job: j.job}.leftBehind(one, joined)
+}
+
+func (j etcdCA) missing(ctx context.Context, _ Pass, node turn.Node, trust Trust) string {
+	return j.etcd.Serves(ctx, node, trust)
+}
+
+// take implements ca. A control plane that accepts another set of CAs is drained and reboots in its turn.
+func (j etcdCA) take(ctx context.Context, pass Pass, node turn.Node) error {
+	if pass == Issue {
+		return j.job.take(ctx, pass, node)
+	}
+	var next Trust
+	changes := false
+	err := j.until(ctx, nodeTimeout, node.Name, func(ctx context.Context) (string, error) {
+		now, _, err := j.Look(ctx, node)
+		if err != nil {
+			return "its Talos API does not answer: " + err.Error(), nil
+		}
+		next, changes = pass.Next(now, j.certificates)
+		return "", nil
+	})
+	if err != nil || !changes {
+		return err
+	}
+	return j.engine.Take(ctx, turn.Change{
+		Node: node, Of: "etcd's CA", Drains: true, Reboots: true,
+		Act: func(ctx context.Context) error {
+			if err := j.etcd.Stage(ctx, node, next); err != nil {
+				return err
+			}
+			j.changed(node)
+			return j.etcd.Reboot(ctx, node)
+		},
+		Check: func(ctx context.Context, _ string, _ turn.Machine, _ turn.KubeNode) (string, error) {
+			return j.missing(ctx, pass, node, next), nil
+		},
+	})
+}
