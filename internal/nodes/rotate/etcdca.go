@@ -3,11 +3,9 @@ package rotate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -74,10 +72,9 @@ func (etcdCA) inOrder(_ Pass, nodes []turn.Node) []turn.Node       { return turn
 func (etcdCA) byHand() string                                      { return "" }
 func (etcdCA) settles() time.Duration                              { return turn.StableFor }
 
-// leftBehind implements ca. Workers have no CA of etcd.
+// leftBehind implements ca. Workers have no CA of etcd, and check names members that are not declared.
 func (j etcdCA) leftBehind(one sight, joined map[string]turn.KubeNode) error {
-	worker := func(node turn.Node) bool { return node.Name == one.node.Name && node.Role == cluster.Worker }
-	if slices.ContainsFunc(j.Nodes, worker) {
+	if !named(turn.ControlPlanes(j.Nodes), one.node.Name) {
 		return nil
 	}
 	return talosCA{job: j.job}.leftBehind(one, joined)

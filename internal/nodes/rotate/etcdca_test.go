@@ -226,6 +226,15 @@ func TestRun_OfEtcdChangesNothingWhileAMemberWouldBeLeftBehind(t *testing.T) {
 	require.ErrorContains(t, err, "this run has changed nothing: these members of etcd would be left behind: cp-3 (id 0000000000000002); "+
 		"declare the node again for this run")
 	assert.Empty(t, f.events)
+
+	s, f = ofThree(t)
+	delete(f.trust, "cp-3")
+	_, _, err = rotated(t, s, f)
+	require.ErrorContains(t, err, "these nodes would be left behind: cp-3: no route to host")
+	delete(f.joined, "cp-3")
+	_, _, err = rotated(t, s, f)
+	require.ErrorContains(t, err, "these members of etcd would be left behind: cp-3")
+	assert.Empty(t, f.events)
 }
 
 func TestSpec_OfEtcdNeedsTheLimitsOfTurns(t *testing.T) {
