@@ -161,7 +161,7 @@ func TestSkip_NoRunAsksANodeThatIsLeftOut(t *testing.T) {
 
 func TestSkip_ANewCAIsRefusedInAPreview(t *testing.T) {
 	for names, refused := range map[string]bool{"": false, "infra-worker-1": true} {
-		args := arguments(t, generation(2, 1), skip(strings.Fields(names)...))
+		args := arguments(t, generation(2, 1, 1), skip(strings.Fields(names)...))
 		r := &mocks.Recorder{RunHooks: true, DryRun: true}
 		err := r.Run(func(ctx *pulumi.Context) error {
 			if err := providers(ctx, args); err != nil {

@@ -97,7 +97,8 @@ func (m *securedMember) start() {
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 	}
 	for _, of := range []string{"", "peer-"} {
-		args = append(args, "--"+of+"cert-file="+m.dir+"/own.crt", "--"+of+"key-file="+m.dir+"/own.key", "--"+of+"trusted-ca-file="+m.dir+"/ca.crt")
+		args = append(args,
+			"--"+of+"cert-file="+m.dir+"/own.crt", "--"+of+"key-file="+m.dir+"/own.key", "--"+of+"trusted-ca-file="+m.dir+"/ca.crt")
 	}
 	var err error
 	m.running, err = process.Start(process.Spec{Name: m.name, Path: m.binary, Args: args, Log: m.dir + "/log"})

@@ -107,14 +107,15 @@ func (l *lab) asksEtcd(server, client pair) string {
 		Crt: decoded(t, client.Cert), Key: decoded(t, client.Key),
 	})
 	require.NoError(t, err)
-	own, err := x509.NewKeyPair(ca, x509.CommonName("asks"), x509.NotBefore(time.Now().Add(-time.Hour)), x509.NotAfter(time.Now().Add(time.Hour)),
+	now := time.Now()
+	own, err := x509.NewKeyPair(ca, x509.CommonName("asks"), x509.NotBefore(now.Add(-time.Hour)), x509.NotAfter(now.Add(time.Hour)),
 		x509.KeyUsage(stdx509.KeyUsageDigitalSignature), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}))
 	require.NoError(t, err)
 	folder := t.TempDir()
 	for name, text := range map[string][]byte{"ca": decoded(t, server.Cert), "crt": own.CrtPEM, "key": own.KeyPEM} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 	}
-	said, _ := l.try("curl", "--silent", "--show-error", "--max-time=20", "--cacert", folder+"/ca", "--cert", folder+"/crt", "--key", folder+"/key",
-		"https://"+realNode+":2379/health")
+	said, _ := l.try("curl", "--silent", "--show-error", "--max-time", "20",
+		"--cacert", folder+"/ca", "--cert", folder+"/crt", "--key", folder+"/key", "https://"+realNode+":2379/health")
 	return strings.TrimSpace(said)
 }
