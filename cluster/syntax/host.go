@@ -128,15 +128,15 @@ func hostFault(value string) *Fault {
 
 // splitAuthority splits HOST[:PORT], with brackets around an IPv6 address, and reports whether the parts can be told apart
 // and the port is one.
-func splitAuthority(text string) (host, port string, ok bool) {
+func splitAuthority(text string) (host string, ok bool) {
 	if inner, isSix := strings.CutPrefix(text, "["); isSix {
 		host, rest, closed := strings.Cut(inner, "]")
 		address, err := netip.ParseAddr(host)
 		port, hasPort := strings.CutPrefix(rest, ":")
-		return host, port, closed && err == nil && address.Is6() && (rest == "" || hasPort && isPort(port))
+		return host, closed && err == nil && address.Is6() && (rest == "" || hasPort && isPort(port))
 	}
 	host, port, hasPort := strings.Cut(text, ":")
-	return host, port, host != "" && (!hasPort || isPort(port))
+	return host, host != "" && (!hasPort || isPort(port))
 }
 
 func isPort(text string) bool {
@@ -149,7 +149,7 @@ func isPort(text string) bool {
 
 // authorityFault checks HOST[:PORT].
 func authorityFault(text string) *Fault {
-	host, _, ok := splitAuthority(text)
+	host, ok := splitAuthority(text)
 	switch {
 	case text == "" || strings.HasPrefix(text, ":"):
 		return because("has no host")
@@ -196,7 +196,7 @@ func isRegistry(host string) bool { return strings.ContainsAny(host, ".:") || ho
 // fixHost takes the host out of a URL or of HOST:PORT.
 func fixHost(value string) []string {
 	authority := bareAuthority(value)
-	host, _, ok := splitAuthority(authority)
+	host, ok := splitAuthority(authority)
 	if !ok {
 		host = authority
 	}

@@ -15,7 +15,7 @@ const (
 )
 
 var (
-	plainText = regexp.MustCompile("^[!#-&(-\\[\\]-_a-~]+$") // without quotes, the backslash and white space
+	plainText = regexp.MustCompile(`^[!#-&(-\[\]-_a-~]+$`) // without quotes, the backslash and white space
 	plainPath = regexp.MustCompile(`^[0-9A-Za-z._~+/-]*$`)
 
 	urlSchemes = []string{"https", "http", "oci", "ssh", "git", "git+ssh", "git+https", "file", "ftp", "ntp", "docker"}
@@ -83,7 +83,7 @@ func shownURL(value string) string {
 		user = "git@"
 	}
 	authority = authority[strings.LastIndex(authority, "@")+1:]
-	if host, _, ok := splitAuthority(authority); !ok || hostFault(host) != nil || secrecy.HasToken(host) || len(authority) > shownMost {
+	if host, ok := splitAuthority(authority); !ok || hostFault(host) != nil || secrecy.HasToken(host) || len(authority) > shownMost {
 		return scheme + "…"
 	}
 	authority = user + authority
@@ -101,7 +101,7 @@ func shownURL(value string) string {
 // isPlainPlace reports whether a text without a scheme is only a host with a dot, possibly a port and a path.
 func isPlainPlace(value string) bool {
 	authority, path := cutAny(value, "/")
-	host, _, ok := splitAuthority(authority)
+	host, ok := splitAuthority(authority)
 	return ok && strings.Contains(host, ".") && hostFault(host) == nil &&
 		plainPath.MatchString(path) && !secrecy.HasToken(value) && len(value) <= shownMost
 }

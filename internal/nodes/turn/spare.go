@@ -178,10 +178,10 @@ func (e *Engine) sick(ctx context.Context, node Node) string {
 }
 
 // spareWorker returns why too many workers are out of service already; "" if one more may be.
-func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, err error) {
+func (e *Engine) spareWorker(ctx context.Context, node Node) string {
 	nodes, err := e.Cluster.Nodes(ctx)
 	if err != nil {
-		return "the Kubernetes API does not answer: " + err.Error(), nil
+		return "the Kubernetes API does not answer: " + err.Error()
 	}
 	out := e.leaving(node)
 	for _, other := range e.others(node) {
@@ -202,9 +202,9 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 		}
 	}
 	if len(out) >= e.atOnce() {
-		return fmt.Sprintf("%s (maxUnavailable is %s)", list(out), e.MaxUnavailable), nil
+		return fmt.Sprintf("%s (maxUnavailable is %s)", list(out), e.MaxUnavailable)
 	}
-	return "", nil
+	return ""
 }
 
 // machines asks the Talos APIs of nodes in parallel. One that does not answer leaves time for other questions of the same look.
