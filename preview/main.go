@@ -52,8 +52,9 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }
 
 // options are what the command is asked for.
@@ -235,7 +236,7 @@ func useCharts(both [][]checkout.Stack) {
 				inline := slices.DeleteFunc(stack.Charts, func(one report.Chart) bool {
 					return one.Name != chart.ReleaseName || !stack.Cluster.Cilium.Inline()
 				})
-				stacks[i].Charts = append(inline, program.Charts(stack.Program)...)
+				stacks[i].Charts = slices.Concat(inline, program.Charts(stack.Program))
 			}
 		}
 	}

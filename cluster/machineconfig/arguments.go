@@ -214,9 +214,9 @@ func (c model) wrongIn(states []state, known []finding) []finding {
 	found := caused(states, sameFault, func(s state) []fault {
 		given := arguedBy(s.full)
 		kept := given.keptBy(c.Talos.Version)
-		all := append(kept, slices.DeleteFunc(given.wrongFor(c.Kubernetes.Version), func(one wrong) bool {
+		all := slices.Concat(kept, slices.DeleteFunc(given.wrongFor(c.Kubernetes.Version), func(one wrong) bool {
 			return slices.ContainsFunc(kept, func(other wrong) bool { return other.part == one.part })
-		})...)
+		}))
 		return xslices.Map(all, func(one wrong) fault { return one.fault })
 	})
 	return slices.DeleteFunc(found, func(one finding) bool {

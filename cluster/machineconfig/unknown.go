@@ -95,11 +95,12 @@ func (k *knowledge) checkFlag(id, written, value string) {
 	case "controllers":
 		k.checkControllers(part, value)
 	}
-	if !isOfType(kind, value) {
+	switch {
+	case !isOfType(kind, value):
 		k.refuse(part, flag, flag+" has a value that "+id+" refuses", toWrite(kind))
-	} else if id == k8s.KubeletID {
+	case id == k8s.KubeletID:
 		k.checkForm(part, flag, value)
-	} else if flag == "runtime-config" {
+	case flag == "runtime-config":
 		k.checkAPIs(part, value)
 	}
 }

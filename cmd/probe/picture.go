@@ -53,7 +53,7 @@ func readInto[T any](c *cobra.Command, flagName, path string, read func(io.Reade
 	if path == "" {
 		return nil
 	}
-	var content io.Reader = c.InOrStdin()
+	content := c.InOrStdin()
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {

@@ -25,17 +25,17 @@ type screen struct {
 
 func (s *screen) Write(text []byte) (int, error) {
 	for rest := []rune(string(text)); len(rest) > 0; {
-		switch {
-		case rest[0] == '\x1b':
+		switch rest[0] {
+		case '\x1b':
 			end := 2
 			for ; rest[end] < '@'; end++ {
 			}
 			s.control(string(rest[2:end]), rest[end])
 			rest = rest[end+1:]
 			continue
-		case rest[0] == '\r':
+		case '\r':
 			s.x = 0
-		case rest[0] == '\n':
+		case '\n':
 			s.x = 0
 			s.y++
 			if s.y == s.lines {

@@ -225,7 +225,7 @@ func compare(stacks []Stack) {
 	}
 	for i, found := range cluster.Compare(declared) {
 		if len(found) > 0 {
-			valid[i].Problems = valid[i].problems(cluster.Problems(found))
+			valid[i].Problems = valid[i].problems(found)
 		}
 	}
 }

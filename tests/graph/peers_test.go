@@ -146,7 +146,6 @@ func TestPeers_OtherStacksOfTheCheckoutAreCompared(t *testing.T) {
 		"network.podCIDR: 10.244.0.0/16 overlaps network.podCIDR 10.244.0.0/16 of other as it runs; pick a disjoint range"+
 		"; if other has given it up in its file, run its `pulumi up` first")
 
-	rec = newRecorderOf(t, file, "infra")
 	// Values that cannot be read are not known to collide.
 	for name, outputs := range map[string]map[string]any{
 		"a newer version": {"contractVersion": contract.Version + 1, "clusterId": 1},

@@ -32,7 +32,7 @@ func (a *ReleaseArgs) showDifference(ctx *pulumi.Context, change *pulumi.Resourc
 		engine := strings.TrimPrefix(was, ownedBy)
 		what = fmt.Sprintf("Helm release %s/%s comes back from %s to Pulumi", a.Service.Namespace, a.Service.Name, engine)
 	}
-	known := true
+	var known bool
 	after.Values, known = a.resolved(ctx.Context())
 	if wasEngine && a.Git != nil {
 		before.Chart, before.Version, before.Repository = a.Git.Chart, a.Git.Version, a.Git.Repository

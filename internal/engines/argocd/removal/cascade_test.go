@@ -127,7 +127,7 @@ func TestCascade_LeavesWhatIsMarkedToStayAndAllBelow(t *testing.T) {
 			require.NoError(t, err)
 			assert.Contains(t, report.Stays, want)
 			assert.Contains(t, f.progress.String(), "stays: "+want)
-			all := append(test.stays, left...)
+			all := slices.Concat(test.stays, left)
 			slices.Sort(all)
 			assert.Equal(t, all, f.api.exists(), "and no Application")
 		})
