@@ -120,8 +120,8 @@ metadata:
 	for before, after := range map[string]string{
 		"kind: A\nmetadata:\n  annotations:\n    before: \"${A}\"\n" + mark: "kind: A\nmetadata:\n  annotations:\n" + options +
 			"    before: \"1\"\n" + mark,
-		"kind: A\nmetadata:\n  labels:\n" + mark + "  name: x\nspec: {}\n": "kind: A\nmetadata:\n  labels:\n" + mark + "  name: x\n  annotations:\n" +
-			options + "spec: {}\n",
+		"kind: A\nmetadata:\n  labels:\n" + mark + "  name: x\nspec: {}\n": "kind: A\nmetadata:\n  labels:\n" + mark +
+			"  name: x\n  annotations:\n" + options + "spec: {}\n",
 		"metadata:\n  annotations:\n    argocd.argoproj.io/sync-options: ServerSideApply=true\n" + mark: "metadata:\n  annotations:\n" +
 			"    argocd.argoproj.io/compare-options: IgnoreExtraneous\n" +
 			"    argocd.argoproj.io/sync-options: ServerSideApply=true,Prune=false,Delete=false\n" + mark,

@@ -219,8 +219,8 @@ func (c comparison) disjoint() {
 }
 
 // infrastructure checks that the routers and the Proxmox endpoint, which exist before both clusters, are no machine, VIP or network of the
-// other. They may be in the pool of its Services. In a mesh, the other servers that this cluster needs before it exists are no pod or Service
-// of the other cluster: nobody outside reaches those addresses. They may be its machines, if it comes first.
+// other. They may be in the pool of its Services. In a mesh, the other servers that this cluster needs before it exists are no pod or
+// Service of the other cluster: nobody outside reaches those addresses. They may be its machines, if it comes first.
 func (c comparison) infrastructure() {
 	outsidePools := func(address netip.Addr) string {
 		if slices.ContainsFunc(c.other.Network.families(), func(f family) bool { return f.pools(address) }) {

@@ -67,7 +67,8 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 	}, storage(provider))
 
 	consumer := clusters.Load(t, clusters.Sample(t, "apps"))
-	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "onepassword", "VAULT": "storage"}, storage(consumer))
+	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "onepassword", "VAULT": "storage"},
+		storage(consumer))
 	consumer.Storage.Vault = ""
 	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "git"}, storage(consumer))
 

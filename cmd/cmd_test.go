@@ -101,7 +101,8 @@ func TestInstalled_TheLineOfTheGraphFindsTheBinaryOfTheProjectBeforePATH(t *test
 func TestInstalled_TheCommandsMustFindTheRunningBinary(t *testing.T) {
 	folder, path := t.TempDir(), t.TempDir()
 	t.Setenv("PATH", path)
-	require.ErrorContains(t, checkInstalled(folder), "there is no bin/slipway in the project's folder, and no slipway on PATH; put the binary there")
+	require.ErrorContains(t, checkInstalled(folder),
+		"there is no bin/slipway in the project's folder, and no slipway on PATH; put the binary there")
 	install(t, path)
 	require.NoError(t, checkInstalled(folder))
 	other := filepath.Join(folder, "bin", program)

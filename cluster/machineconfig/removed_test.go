@@ -34,11 +34,12 @@ func TestCheckPatches_RefusesWhatTheDeclaredKubernetesHasRemoved(t *testing.T) {
 	}, of("v1.35.8", patched(ours)))
 	assert.Len(t, of("v1.32.0", patched(ours)), 1, "that release has the gate")
 	assert.Empty(t, of("v1.34.0", patched(flag)))
-	assert.Equal(t, []string{"talos.patches.controlPlanes[0]: machine.kubelet.extraArgs.pod-infra-container-image: pod-infra-container-image " +
-		"is a flag that Kubernetes 1.35 has removed; remove it"}, of("v1.35.8", patched(flag)))
-	assert.Equal(t, []string{"talos.patches.controlPlanes[0]: machine.kubelet.extraConfig.featureGates: SizeMemoryBackedVolumes is a feature " +
-		"gate that Kubernetes 1.35 has removed; remove it"}, of("v1.35.8", patched(gates)))
-	assert.Equal(t, []string{`talos.kubelet.extraArgs["feature-gates"]: CPUManager is a feature gate that Kubernetes 1.33 has removed; remove it`},
+	assert.Equal(t, []string{"talos.patches.controlPlanes[0]: machine.kubelet.extraArgs.pod-infra-container-image: " +
+		"pod-infra-container-image is a flag that Kubernetes 1.35 has removed; remove it"}, of("v1.35.8", patched(flag)))
+	assert.Equal(t, []string{"talos.patches.controlPlanes[0]: machine.kubelet.extraConfig.featureGates: SizeMemoryBackedVolumes is a " +
+		"feature gate that Kubernetes 1.35 has removed; remove it"}, of("v1.35.8", patched(gates)))
+	assert.Equal(t, []string{
+		`talos.kubelet.extraArgs["feature-gates"]: CPUManager is a feature gate that Kubernetes 1.33 has removed; remove it`},
 		of("v1.35.8", func(c *cluster.Cluster) {
 			c.Talos.Kubelet.ExtraArgs = map[string]string{"feature-gates": "CPUManager=true"}
 		}))

@@ -8,7 +8,8 @@ import (
 // maxLine is the number of bytes of a line that are shown.
 const maxLine = 400
 
-// Line hides what may be a secret in a line that a program wrote to a log, event or error, because reports are stored in the state and shown. If in doubt it hides.
+// Line hides what may be a secret in a line that a program wrote to a log, event or error, because reports are stored in the state and
+// shown. If in doubt it hides.
 func Line(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {

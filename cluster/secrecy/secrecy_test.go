@@ -23,8 +23,8 @@ func TestTable_RecognisesSecrets(t *testing.T) {
 	} {
 		assert.True(t, Like(text), text)
 	}
-	for _, name := range []string{"password", "passwd", "spec.adminPassword", "apiToken", "credentials", "private", "/a/auth", "tls/key", "psk",
-		"clientSecret", "passphrase"} {
+	for _, name := range []string{"password", "passwd", "spec.adminPassword", "apiToken", "credentials", "private", "/a/auth", "tls/key",
+		"psk", "clientSecret", "passphrase"} {
 		assert.True(t, Named(name), name)
 	}
 	for _, name := range []string{"passwordFile", "mytoken", "secretName", "credentialProvider", "privateKey"} {

@@ -321,8 +321,8 @@ var cases = map[string]struct{ valid, wrong []string }{
 	},
 	"oci-artifact": {
 		valid: []string{"oci://registry.example.com/platform/slipway", "oci://registry:5000/a", "oci://10.0.0.1/x"},
-		wrong: []string{"registry.example.com/a", "https://ghcr.io/a/b", "oci://ghcr.io/a/b:latest", "oci://ghcr.io", "oci://user:hunter2@ghcr.io/a",
-			"oci://ghcr.io/A/b", "oci://ghcr.io/a@sha256:0123", "oci://${HOST}/a"},
+		wrong: []string{"registry.example.com/a", "https://ghcr.io/a/b", "oci://ghcr.io/a/b:latest", "oci://ghcr.io",
+			"oci://user:hunter2@ghcr.io/a", "oci://ghcr.io/A/b", "oci://ghcr.io/a@sha256:0123", "oci://${HOST}/a"},
 	},
 	"oci-tag": {
 		valid: []string{"latest", "v1.2.3", "_x", "2026-01", strings.Repeat("a", 128)},
@@ -330,7 +330,8 @@ var cases = map[string]struct{ valid, wrong []string }{
 	},
 	"bucket-endpoint": {
 		valid: []string{"s3.example.com", "minio:9000", "10.0.0.1:9000", "[fd00::1]:9000"},
-		wrong: []string{"https://s3.example.com", "http://minio:9000/", "s3.example.com/bucket", "s3.example.com:0", "", "user@s3.example.com", ":9000"},
+		wrong: []string{"https://s3.example.com", "http://minio:9000/", "s3.example.com/bucket", "s3.example.com:0", "",
+			"user@s3.example.com", ":9000"},
 	},
 	"registry-endpoint": {
 		valid: []string{"registry.example.com", "mirror:5000", "10.0.0.1:5000", "[fd00::1]:5000"},

@@ -21,7 +21,10 @@ func TestRegistryLogin_TakesEveryFormThatHasThePassword(t *testing.T) {
 }
 
 func TestRegistryLogin_SaysWhatIsWrongAndNeverQuotesIt(t *testing.T) {
-	const store = "has no password for registry.example.com: docker login put it into a store of its machine"
+	const (
+		store     = "has no password for registry.example.com: docker login put it into a store of its machine"
+		notBase64 = `has for registry.example.com an "auth" that is not the base64 of USER:PASSWORD`
+	)
 	good := `{"auths": {"registry.example.com": {"auth": "YTpodW50ZXIy"}}}`
 	for text, want := range map[string]string{
 		"hunter2": "is not JSON in the form of Docker's config.json",
@@ -30,7 +33,7 @@ func TestRegistryLogin_SaysWhatIsWrongAndNeverQuotesIt(t *testing.T) {
 		`{"registry.example.com": {"auth": "YTpodW50ZXIy"}}`:                         "has no logins",
 		`{"auths": {"registry.example.com": {}}, "credsStore": "desktop"}`:           store,
 		`{"credHelpers": {"registry.example.com": "ecr-login"}}`:                     store,
-		`{"auths": {"registry.example.com": {"auth": "hunter2"}}}`:                   `has for registry.example.com an "auth" that is not the base64 of USER:PASSWORD`,
+		`{"auths": {"registry.example.com": {"auth": "hunter2"}}}`:                   notBase64,
 		`{"auths": {"registry.example.com:5000": {"auth": "YTpodW50ZXIy"}}}`:         "has no login for registry.example.com",
 		`{"auths": {"registry.example.com.evil.example": {"auth": "YTpodW50ZXIy"}}}`: "has no login for registry.example.com",
 	} {

@@ -53,8 +53,10 @@ func TestExternalSecrets_WaitForTheStoreOfTheStorageToo(t *testing.T) {
 	putStore(t, kube, `status: "True", reason: Valid`)
 	putExternalSecret(t, kube, `conditions: [{type: Ready, status: "True", reason: SecretSynced}], syncedResourceVersion: 2-abc`)
 	spec := strings.Replace(externalSecretsSpec(t, kube), `"store":"onepassword"`, `"store":"onepassword","storage":"onepassword-storage"`, 1)
-	made := &until{text: "ClusterSecretStore onepassword-storage: every ClusterSecretStore has access to its vaults: does not exist", then: func() {
-		kube.Put(t, secretStores, `{apiVersion: external-secrets.io/v1, kind: ClusterSecretStore, metadata: {name: onepassword-storage, generation: 1},
+	missing := "ClusterSecretStore onepassword-storage: every ClusterSecretStore has access to its vaults: does not exist"
+	made := &until{text: missing, then: func() {
+		kube.Put(t, secretStores, `{apiVersion: external-secrets.io/v1, kind: ClusterSecretStore,
+  metadata: {name: onepassword-storage, generation: 1},
   status: {conditions: [{type: Ready, status: "True", reason: Valid}]}}`)
 	}}
 	code, _, progress := executeUntil(t, made, spec, "external-secrets")

@@ -190,7 +190,8 @@ func TestMesh_NamesWhatKeepsKvstoremeshFromAPeer(t *testing.T) {
 	t.Parallel()
 	r := newMeshRig(t)
 	r.copied = fakecluster.Remote{Name: "apps"}
-	r.kube.Log(fakecluster.MeshServer, `level=warn msg="Unable to establish etcd connection to remote cluster" error="context deadline exceeded"`)
+	r.kube.Log(fakecluster.MeshServer,
+		`level=warn msg="Unable to establish etcd connection to remote cluster" error="context deadline exceeded"`)
 	code, report, progress := r.probe(t, new(until), "--once")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	require.Len(t, report.Problems, 1, "the agents only wait: %+v", report.Problems)

@@ -63,9 +63,10 @@ func TestGitOpsHandover_TheOperatorHasNoWebPageUnlessTheUserWantsOne(t *testing.
 		version, given string
 		values         any
 	}{
-		"nothing":                {values: map[string]any{"web": off}},
-		"another value":          {given: `{"logLevel":"debug"}`, values: map[string]any{"logLevel": "debug", "web": off}},
-		"another value of it":    {given: `{"web":{"config":{}}}`, values: map[string]any{"web": map[string]any{"enabled": false, "config": map[string]any{}}}},
+		"nothing":       {values: map[string]any{"web": off}},
+		"another value": {given: `{"logLevel":"debug"}`, values: map[string]any{"logLevel": "debug", "web": off}},
+		"another value of it": {given: `{"web":{"config":{}}}`,
+			values: map[string]any{"web": map[string]any{"enabled": false, "config": map[string]any{}}}},
 		"the page":               {given: `{"web":{"enabled":true}}`, values: map[string]any{"web": map[string]any{"enabled": true}}},
 		"a chart that has none":  {version: "0.35.0"},
 		"a chart with the value": {version: "0.36.0", values: map[string]any{"web": off}},

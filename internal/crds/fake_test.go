@@ -72,7 +72,8 @@ func (a *api) patch(name string, w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	object := &unstructured.Unstructured{}
 	query := r.URL.Query()
-	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != kubeapi.FieldManager || query.Get("force") == "true" {
+	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != kubeapi.FieldManager ||
+		query.Get("force") == "true" {
 		http.Error(w, "not applied as it should be", http.StatusBadRequest)
 		return
 	}

@@ -273,7 +273,8 @@ func TestRestarts_OfADeclaredTimeAreRebootsOfWhatHasBootedBefore(t *testing.T) {
 		return func(s *Stack) { s.Keys["lifecycle.bootedSince"] = time }
 	}
 	assertInOrder(t, restartsOf(t, nil, since("2026-01-02T03:04:05Z")),
-		"`lifecycle.bootedSince` `2026-01-02T03:04:05Z`: `up` drains and reboots the nodes that have booted before, control planes one after the other")
+		"`lifecycle.bootedSince` `2026-01-02T03:04:05Z`: `up` drains and reboots the nodes that have booted before, "+
+			"control planes one after the other")
 	assert.Empty(t, restartsOf(t, since("2026-01-02T03:04:05Z"), since("2026-01-02T03:04:05Z")))
 	assert.Empty(t, restartsOf(t, since("2026-01-02T03:04:05Z"), func(*Stack) {}), "without the key, nothing reboots")
 }

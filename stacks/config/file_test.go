@@ -132,7 +132,8 @@ func TestParseFile_ReportsKeysThatPulumiGivesToTheProject(t *testing.T) {
 	minimal, err := os.ReadFile(filepath.Join(fixturesFolder, "valid", "minimal.yaml"))
 	require.NoError(t, err)
 	text := strings.Replace(string(minimal), "  slipway:gitops:", "  gitops:", 1)
-	text = strings.Replace(text, "config:", "encryptionsalt: v1:notasalt\nconfig:\n  home:gitPassword: {secure: \"v1:AAECAwQFBgcICQoL:bm90IGEgcmVhbCBjaXBoZXJ0ZXh0\"}", 1)
+	text = strings.Replace(text, "config:", "encryptionsalt: v1:notasalt\nconfig:\n"+
+		"  home:gitPassword: {secure: \"v1:AAECAwQFBgcICQoL:bm90IGEgcmVhbCBjaXBoZXJ0ZXh0\"}", 1)
 	for project, want := range map[string][]string{
 		"slipway": {"home:gitPassword: is not a key of slipway; write it as slipway:gitPassword"},
 		"home": {

@@ -82,7 +82,8 @@ func TestOwned_ReportsEachFaultOnceWithItsPlace(t *testing.T) {
 				"remove spec.suspend there, or write pulumi here to take it back"},
 		"both own it": {strings.Replace(owned, "slipway:cilium: {owner: flux}", "slipway:cilium: {owner: pulumi}", 1), fixtures.Tree(),
 			"cilium.owner: pulumi, and " + file + "cilium.yaml declares a HelmRelease that is not suspended"},
-		"no gitops": {strings.Replace(owned, "    url: https://git.home.arpa/platform/slipway.git\n", "", 1), fixtures.Tree(), "gitops.url: is missing"},
+		"no gitops": {strings.Replace(owned, "    url: https://git.home.arpa/platform/slipway.git\n", "", 1), fixtures.Tree(),
+			"gitops.url: is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stack, err := loadText(one.tree, "Pulumi.home.yaml", []byte(one.text))

@@ -2,8 +2,8 @@
 //
 //	pulumi stack export --stack infra | go run ./tests/states > tests/graph/states/RELEASE/infra.json.gz
 //
-// It keeps what `make preview STATE=…` and the graph tests read. Every secret becomes an empty one, also one that was exported in plain text.
-// What a run of the probe has printed for people, positions in the source and owners of fields are left out.
+// It keeps what `make preview STATE=…` and the graph tests read. Every secret becomes an empty one, also one that was exported in plain
+// text. What a run of the probe has printed for people, positions in the source and owners of fields are left out.
 package main
 
 import (

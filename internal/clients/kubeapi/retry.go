@@ -38,7 +38,8 @@ func Retry(ctx context.Context, again func(error), f func() error) error {
 // Temporary reports whether the same request may succeed later: the API server did not answer, or is busy or broken.
 func Temporary(err error) bool { return !Refused(err) || apierrors.IsTooManyRequests(err) }
 
-// Refused reports whether an API server has decided against a request. After any other error it is unknown whether the request had an effect.
+// Refused reports whether an API server has decided against a request. After any other error it is unknown whether the request had an
+// effect.
 func Refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest && status.Status().Code < http.StatusInternalServerError

@@ -218,7 +218,8 @@ var faults = map[string]func(*Spec, *Cluster){
 	"one-agent-not-connected": func(_ *Spec, seen *Cluster) {
 		remote(seen.Reports["cilium-infra-cp-2"], func(one *Remote) {
 			*one = Remote{Status: "Waiting for initial connection to be established",
-				Errors: []string{"transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"}}
+				Errors: []string{"transport: authentication handshake failed: tls: failed to verify certificate: " +
+					"x509: certificate signed by unknown authority"}}
 		})
 	},
 	"one-agent-not-ready": func(_ *Spec, seen *Cluster) {

@@ -54,7 +54,8 @@ type Remote struct {
 
 // report is the peer in the form of Cilium's RemoteCluster, which leaves out what is false or 0.
 func (r Remote) report() map[string]any {
-	report := map[string]any{"name": r.Name, "status": "Waiting for initial connection to be established", "last-failure": "0001-01-01T00:00:00.000Z"}
+	report := map[string]any{"name": r.Name, "status": "Waiting for initial connection to be established",
+		"last-failure": "0001-01-01T00:00:00.000Z"}
 	if r.Connected {
 		report["connected"], report["status"] = true, "etcd: 1/1 connected, leases=0, lock leases=0, has-quorum=true, ID: 3a"
 		report["config"] = map[string]any{"required": true}

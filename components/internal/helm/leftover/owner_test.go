@@ -26,8 +26,10 @@ func TestUnlock_RemovesTheRecordOfAnInterruptedUpgradeOnly(t *testing.T) {
 		records []map[string]any
 		removed []string
 	}{
-		"an upgrade was interrupted":      {[]map[string]any{withStatus(t, "1", "deployed"), withStatus(t, "2", "pending-upgrade")}, []string{"sh.helm.release.v1.cilium.v2"}},
-		"a rollback was interrupted":      {[]map[string]any{withStatus(t, "1", "superseded"), withStatus(t, "2", "deployed"), withStatus(t, "3", "pending-rollback")}, []string{"sh.helm.release.v1.cilium.v3"}},
+		"an upgrade was interrupted": {[]map[string]any{withStatus(t, "1", "deployed"), withStatus(t, "2", "pending-upgrade")},
+			[]string{"sh.helm.release.v1.cilium.v2"}},
+		"a rollback was interrupted": {[]map[string]any{withStatus(t, "1", "superseded"), withStatus(t, "2", "deployed"),
+			withStatus(t, "3", "pending-rollback")}, []string{"sh.helm.release.v1.cilium.v3"}},
 		"an upgrade has failed":           {[]map[string]any{withStatus(t, "1", "deployed"), withStatus(t, "2", "failed")}, nil},
 		"nothing was interrupted":         {[]map[string]any{withStatus(t, "1", "superseded"), withStatus(t, "2", "deployed")}, nil},
 		"an installation was interrupted": {[]map[string]any{withStatus(t, "1", "pending-install")}, nil},
@@ -50,7 +52,8 @@ func TestReleased_RefusesWhatFluxStillOwns(t *testing.T) {
 		"without a HelmRelease": {},
 		"suspended":             {answer: map[string]any{"spec": map[string]any{"suspend": true}}},
 		"active": {answer: map[string]any{"spec": map[string]any{}},
-			refused: "HelmRelease flux-system/cilium: is active in the cluster, and Pulumi is to change its release; commit and push spec.suspend: true"},
+			refused: "HelmRelease flux-system/cilium: is active in the cluster, and Pulumi is to change its release; " +
+				"commit and push spec.suspend: true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &apiServer{}
@@ -112,7 +115,7 @@ func TestTried_ReturnsOnceFluxHasTriedTheValues(t *testing.T) {
 		"Flux is suspended":        {flux: &fluxServer{suspend: true}},
 		"there is no Flux to wait": {},
 	} {
-		var handler http.Handler = http.NotFoundHandler()
+		handler := http.NotFoundHandler()
 		if one.flux != nil {
 			handler = one.flux
 		}

@@ -34,7 +34,8 @@ func TestRebooting_NamesWhatReboots(t *testing.T) {
 			"disks": []any{map[string]any{"interface": "scsi0", "size": 20, "discard": discard, "speed": tag, "__defaults": []any{tag}}},
 		}
 	}
-	assert.Empty(t, Rebooting(inputs(4096, "ignore", "a"), inputs(4096, "ignore", "b")), "tags, host, description, and what Pulumi has filled in")
+	assert.Empty(t, Rebooting(inputs(4096, "ignore", "a"), inputs(4096, "ignore", "b")),
+		"tags, host, description, and what Pulumi has filled in")
 	assert.Equal(t, []string{"disks", "memory"}, Rebooting(inputs(4096, "ignore", "a"), inputs(8192, "on", "a")))
 	assert.Empty(t, Rebooting(nil, map[string]any{"usbs": []any{}, "vga": map[string]any{}}))
 	assert.Equal(t, []string{"disks", "memory"}, Rebooting(nil, inputs(1, "ignore", "a")))

@@ -63,10 +63,12 @@ func TestCheck_RefusesAFluxInstanceOfAnotherOwner(t *testing.T) {
 	const remove = "remove it, which uninstalls Flux and leaves what Flux has applied: kubectl -n "
 	for text, want := range map[string]string{
 		`{items: [{metadata: {name: flux, namespace: flux-system,
-  managedFields: [{manager: helm}, {manager: flux-operator}, {manager: helm}]}}]}`: "FluxInstance flux-system/flux was made by somebody else (by helm), and is not overwritten; let this stack take it over: " +
-			"kubectl -n flux-system annotate fluxinstance flux slipway-platform.github.io/cluster=infra; or " + remove + "flux-system delete fluxinstance flux",
-		`{items: [{metadata: {name: flux, namespace: flux-system, annotations: {slipway-platform.github.io/cluster: apps}}}]}`: "FluxInstance flux-system/flux " +
-			"belongs to the cluster apps, and this stack is of infra; check the kubeconfig and cluster.name",
+  managedFields: [{manager: helm}, {manager: flux-operator}, {manager: helm}]}}]}`: "FluxInstance flux-system/flux was made by somebody else " +
+			"(by helm), and is not overwritten; let this stack take it over: " +
+			"kubectl -n flux-system annotate fluxinstance flux slipway-platform.github.io/cluster=infra; or " +
+			remove + "flux-system delete fluxinstance flux",
+		`{items: [{metadata: {name: flux, namespace: flux-system,
+  annotations: {slipway-platform.github.io/cluster: apps}}}]}`: "FluxInstance flux-system/flux belongs to the cluster apps, and this stack is of infra; check the kubeconfig and cluster.name",
 		`{items: [{metadata: {name: flux, namespace: gitops}}]}`: "FluxInstance gitops/flux was made by somebody else, and flux-operator can " +
 			"install only one Flux; " + remove + "gitops delete fluxinstance flux",
 	} {

@@ -187,8 +187,9 @@ func TestRun_DoesNotWaitForWhatStays(t *testing.T) {
 		stays   string
 		objects []string
 	}{
-		"HelmRelease flux-system/cilium: has kustomize.toolkit.fluxcd.io/prune: disabled": {"HelmRelease flux-system/cilium", []string{`{kind: HelmRelease,
-  metadata: {name: cilium, namespace: flux-system, annotations: {kustomize.toolkit.fluxcd.io/prune: Disabled}, ` + by("apps") + `}}`}},
+		"HelmRelease flux-system/cilium: has kustomize.toolkit.fluxcd.io/prune: disabled": {"HelmRelease flux-system/cilium", []string{
+			`{kind: HelmRelease, metadata: {name: cilium, namespace: flux-system, annotations: {kustomize.toolkit.fluxcd.io/prune: Disabled},
+  ` + by("apps") + `}}`}},
 		"Kustomization flux-system/platform: has kustomize.toolkit.fluxcd.io/prune: disabled": {"HelmRelease flux-system/cilium", []string{
 			`{kind: Kustomization, metadata: {name: platform, namespace: flux-system, annotations: {kustomize.toolkit.fluxcd.io/prune: disabled},
   ` + by("flux-system") + `}, spec: {prune: true}, ` + inventory + `}`,
