@@ -146,7 +146,8 @@ func (c *comparison) outgrows(volume any) bool {
 	match, given := at(provisioning, "diskSelector", "match").(string)
 	text, _ := at(provisioning, "minSize").(string)
 	var least block.ByteSize
-	return (!given || match == "system_disk") && least.UnmarshalText([]byte(text)) == nil && least.Value() > uint64(c.node.Disk)
+	disk := uint64(c.node.Disk) //nolint:gosec // a size is not negative
+	return (!given || match == "system_disk") && least.UnmarshalText([]byte(text)) == nil && least.Value() > disk
 }
 
 // physicalLink is how Linux names the network devices of a VM. The names of VLANs on them have a dot.

@@ -16,7 +16,7 @@ func TestLine_NamesTheCharacter(t *testing.T) {
 	for value, want := range map[string]string{
 		"":             "is empty; give it a value, or remove the key",
 		"a\nb":         "has a line break in it; write it on one line",
-		" a":           "has white space around it; remove it",
+		" a":           "has white space around it; remove it", //nolint:gocritic // which is what is tested
 		"p\u0430ss":    "has U+0430, which is not ASCII; write it in ASCII",
 		"a\u2013b":     "has U+2013, which is not ASCII; write it in ASCII",
 		"a\u00adb":     "has the invisible character U+00AD in it; remove it",

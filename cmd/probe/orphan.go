@@ -61,7 +61,7 @@ func parentOf(pid int) int {
 	if err == nil {
 		_, fields, _ := strings.Cut(string(text), ") ") // after the name: the state and the parent
 		text = []byte(strings.Join(strings.Fields(fields)[1:2], ""))
-	} else if text, err = exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output(); err != nil {
+	} else if text, err = exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output(); err != nil { //nolint:noctx // ps is quick
 		return 0
 	}
 	parent, _ := strconv.Atoi(strings.TrimSpace(string(text)))

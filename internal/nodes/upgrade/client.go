@@ -128,7 +128,7 @@ func (c clients) Pull(ctx context.Context, node turn.Node, component versions.Co
 	if component == versions.Kubelet { // a service of Talos, no pod
 		namespace = common.ContainerdNamespace_NS_SYSTEM
 	}
-	return talosapi.Message(c.Talos(node).ImagePull(ctx, namespace, image))
+	return talosapi.Message(c.Talos(node).ImagePull(ctx, namespace, image)) //nolint:staticcheck // Talos before 1.13 has no other call
 }
 
 // SetImage implements machines.
