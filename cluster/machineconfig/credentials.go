@@ -223,7 +223,7 @@ func CheckCredentials(configuration string, now time.Time) (expired []string, er
 		return documents(full)
 	})
 	if unread != nil {
-		return nil, nil //nolint:nilerr // Talos says what is wrong with it
+		return nil, nil // Talos says what is wrong with it
 	}
 	problems := xslices.Map(faultyCredentials(tree, now), func(one fault) error {
 		return fmt.Errorf("%s: %s; %s", one.part, one.problem, one.remedy)

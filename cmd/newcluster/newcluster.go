@@ -246,7 +246,7 @@ func checkStack(path string, files map[string]string) (secrets []string, err err
 
 // write writes the files into a new folder.
 func write(folder string, files map[string]string) error {
-	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // a folder of a repository
+	if err := os.Mkdir(folder, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("%s: exists already; remove it, or choose another name for the cluster", folder)
 		}
@@ -261,10 +261,10 @@ func write(folder string, files map[string]string) error {
 }
 
 func writeFile(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a folder of a repository
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a file of a repository
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
 // eachFile calls do with each file of the template, under its name in templates/cluster.

@@ -53,8 +53,8 @@ func TestTemplate_OfPulumiIsThatOfTheCommand(t *testing.T) {
 		require.NoError(t, os.RemoveAll(generated))
 		for name, text := range want {
 			path := filepath.Join(generated, name)
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))  //nolint:gosec // a folder of the repository
-			require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) //nolint:gosec // a file of the repository
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		}
 	}
 	assert.Equal(t, want, files(t, generated), "run make golden")

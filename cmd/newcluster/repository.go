@@ -38,7 +38,7 @@ func commitAll(ctx context.Context, folder string) (commit, error) {
 				said = err.Error()
 			}
 			left := firstCommands[min(i, 1):]
-			return commit{left: left, failed: args[0], problem: said}, nil //nolint:nilerr // the files are written: the user is told
+			return commit{left: left, failed: args[0], problem: said}, nil // the files are written: the user is told
 		}
 	}
 	return commit{}, nil

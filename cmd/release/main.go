@@ -55,7 +55,7 @@ func run(args []string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // files for all
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	for _, on := range platforms {
@@ -116,7 +116,7 @@ func commitTime() (time.Time, error) {
 }
 
 func output(name string, args ...string) (string, error) {
-	command := exec.Command(name, args...) //nolint:gosec,noctx // the commands are those of this file
+	command := exec.Command(name, args...) //nolint:noctx // the commands are those of this file
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	if err != nil {
@@ -138,7 +138,7 @@ func compile(build func(on platform) error) error {
 
 // build builds the binary for a platform.
 func build(version, binary string, on platform) error {
-	command := exec.Command("go", buildArgs(version, binary)...) //nolint:gosec,noctx // the commands are those of this file
+	command := exec.Command("go", buildArgs(version, binary)...) //nolint:noctx // the commands are those of this file
 	command.Env = append(os.Environ(), buildEnv(on)...)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	fmt.Fprintf(os.Stderr, "builds %s for %s/%s\n", version, on.os, on.arch)
@@ -161,7 +161,7 @@ func makeArchive(folder, version string, on platform, committed time.Time) error
 		return err
 	}
 	name := filepath.Join(folder, fmt.Sprintf("slipway_%s_%s_%s", version, on.os, on.arch))
-	if err := os.WriteFile(name+".sbom.json", modules, 0o644); err != nil { //nolint:gosec // a file for all
+	if err := os.WriteFile(name+".sbom.json", modules, 0o644); err != nil {
 		return err
 	}
 	return writeArchive(name+".tar.gz", committed, []entry{{"slipway", binary, 0o755}, {"CHANGELOG.md", "CHANGELOG.md", 0o644}})

@@ -117,7 +117,7 @@ func (c *Cluster) compare(ctx context.Context, node turn.Node, configuration str
 	}
 	needs, part, err := machineconfig.EffectOf(tag, node.Role, current.Provider(), next)
 	if err != nil {
-		return NeedsReboot, "a document that Slipway does not know", nil //nolint:nilerr // the cause may quote the configuration
+		return NeedsReboot, "a document that Slipway does not know", nil // the cause may quote the configuration
 	}
 	return ofRule[needs], part, nil
 }

@@ -108,7 +108,7 @@ func lasting(ctx context.Context, talos *client.Client) (machineryconfig.Provide
 	}
 	kept, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.PersistentID)
 	if err != nil || !virtualIP(kept.Provider()).IsValid() {
-		return current.Provider(), nil //nolint:nilerr // it has no virtual IP, as workers have none
+		return current.Provider(), nil // it has no virtual IP, as workers have none
 	}
 	return kept.Provider(), nil
 }

@@ -50,7 +50,7 @@ func (o *operator) checkRoutes(ctx context.Context) error {
 	}
 	crd, err := o.Cluster.Dynamic.Resource(crdResource).Get(ctx, "tlsroutes.gateway.networking.k8s.io", metav1.GetOptions{})
 	if err != nil {
-		return nil //nolint:nilerr // without the CRD, the operator does without the routes
+		return nil // without the CRD, the operator does without the routes
 	}
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, one := range versions {

@@ -99,11 +99,11 @@ func (r *reader) unapplied(at, class string) (file string) {
 	top, _, _ := strings.Cut(clean(at), "/")
 	_ = fs.WalkDir(r.repository, top, func(name string, _ fs.DirEntry, err error) error { // what cannot be read is not applied
 		if err != nil || path.Ext(name) != ".yaml" || r.read[name] {
-			return nil //nolint:nilerr // likewise
+			return nil
 		}
 		text, err := fs.ReadFile(r.repository, name)
 		if err != nil || !strings.Contains(string(text), "kind: StorageClass") || !strings.Contains(string(text), class) {
-			return nil //nolint:nilerr // likewise
+			return nil
 		}
 		for decoder := yaml.NewDecoder(strings.NewReader(string(text))); file == ""; {
 			var one object
