@@ -288,8 +288,9 @@ func TestArgoCD_BeginsSyncsAgainThatArgoCDWouldNot(t *testing.T) {
 	t.Parallel()
 	r := newArgoRig(t)
 	const former = `{repoURL: "https://git.home.arpa/platform/slipway.git", targetRevision: main, path: former}`
-	r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "OutOfSync", "Missing", `operationState: {phase: Running, finishedAt: "2026-11-28T09:00:00Z",
-      retryCount: 3, message: "one or more objects failed to apply", operation: {sync: {source: `+former+`}}}`)
+	r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "OutOfSync", "Missing", `operationState: {phase: Running,
+      finishedAt: "2026-11-28T09:00:00Z", retryCount: 3,
+      message: "one or more objects failed to apply", operation: {sync: {source: `+former+`}}}`)
 	r.Patches(applications, func(object *unstructured.Unstructured) {
 		if _, forgotten, _ := unstructured.NestedMap(object.Object, "status", "operationState"); object.GetName() == "podinfo" && !forgotten {
 			r.putApp(t, "podinfo", "kubernetes/apps/podinfo", "Synced", "Healthy", `operationState: {phase: Succeeded}`)

@@ -125,7 +125,8 @@ func TestMesh_DoesNotWaitForAPeerThatNeverExisted(t *testing.T) {
 	assert.Contains(t, absent.Reason, mesh.Refused)
 	assert.Contains(t, progress, "skips  apps: every peer answers")
 
-	code, report, _ = execute(t, "", "mesh", "--kubeconfig", saved(t, "kubeconfig", r.kube.Config), "--spec", r.public(t), "--once", "--strict")
+	code, report, _ = execute(t, "", "mesh", "--kubeconfig", saved(t, "kubeconfig", r.kube.Config),
+		"--spec", r.public(t), "--once", "--strict")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Equal(t, health.Failed, problem(t, report, "apps", "answers").Verdict)
 }

@@ -33,7 +33,9 @@ func writeArchive(path string, at time.Time, entries []entry) (err error) {
 		if err != nil {
 			return err
 		}
-		header := &tar.Header{Name: one.name, Mode: one.mode, Size: int64(len(content)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		header := &tar.Header{
+			Name: one.name, Mode: one.mode, Size: int64(len(content)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+		}
 		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}

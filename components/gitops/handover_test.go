@@ -165,7 +165,8 @@ func TestGitOpsHandover_SyncsFromAnArtifactOrABucket(t *testing.T) {
 		assert.Contains(t, instance.Input("spec.kustomize.patches[2].patch"), "path: /spec/certSecretRef\n  value:\n    name: flux-source-ca")
 		var spec map[string]any
 		require.NoError(t, yaml.Unmarshal([]byte(rec.Resource(t, "infra-gitops-probe").Input("stdin").(string)), &spec))
-		assert.Equal(t, []any{kind, test.url, test.ref}, []any{spec["sourceKind"], spec["url"], spec["ref"]}, "the probe expects what was declared")
+		assert.Equal(t, []any{kind, test.url, test.ref}, []any{spec["sourceKind"], spec["url"], spec["ref"]},
+			"the probe expects what was declared")
 	}
 }
 

@@ -21,7 +21,8 @@ func TestSecretsFoundation_DeclaresTheRepositoryToArgoCD(t *testing.T) {
 		want    map[string]string
 	}{
 		"a user and a password": {
-			cluster.GitOps{URL: "https://git.home.arpa/a/b.git", Username: "flux"}, cluster.Secrets{GitPassword: cluster.NewSecret(password)}, "password",
+			cluster.GitOps{URL: "https://git.home.arpa/a/b.git", Username: "flux"},
+			cluster.Secrets{GitPassword: cluster.NewSecret(password)}, "password",
 			map[string]string{"type": "git", "url": "https://git.home.arpa/a/b.git", "username": "flux", "password": password},
 		},
 		"a key for SSH": {

@@ -220,5 +220,6 @@ func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {
 		"uncordoned once it is back (control planes go first, one at a time)", announcement(declared, all[0], []string{"cpu", "memory"}))
 	assert.Contains(t, announcement(declared, all[3], []string{"memory"}), "(after the control planes, 1 at a time)")
 	declared = arguments(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }).Cluster
-	assert.Contains(t, announcement(declared, all[0], []string{"memory"}), "it is the only control plane, so the Kubernetes API is away meanwhile")
+	assert.Contains(t, announcement(declared, all[0], []string{"memory"}),
+		"it is the only control plane, so the Kubernetes API is away meanwhile")
 }

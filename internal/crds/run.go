@@ -1,6 +1,6 @@
-// Package crds is `slipway-probe crds`, which applies CustomResourceDefinitions (CRDs) to a cluster: it fetches the manifests, refuses objects
-// that are not CRDs, applies all CRDs server-side as field manager "slipway", and waits until each is served. A second run changes only what
-// differs.
+// Package crds is `slipway-probe crds`, which applies CustomResourceDefinitions (CRDs) to a cluster: it fetches the manifests, refuses
+// objects that are not CRDs, applies all CRDs server-side as field manager "slipway", and waits until each is served. A second run changes
+// only what differs.
 package crds
 
 import (

@@ -57,8 +57,9 @@ func machineOf(object *unstructured.Unstructured) (gate.Machine, error) {
 func (k *Kube) ClusterUID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	system := metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem}
 	for {
-		list, err := k.Objects.Resource(kubeapi.Namespaces).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem})
+		list, err := k.Objects.Resource(kubeapi.Namespaces).List(ctx, system)
 		if err == nil && len(list.Items) == 1 {
 			return string(list.Items[0].GetUID()), nil
 		}

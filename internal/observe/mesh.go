@@ -201,7 +201,8 @@ func meshService(object *unstructured.Unstructured) (mesh.Service, error) {
 	if err != nil {
 		return mesh.Service{}, err
 	}
-	seen := mesh.Service{Namespace: service.Namespace, Name: service.Name, Type: string(cmp.Or(service.Spec.Type, corev1.ServiceTypeClusterIP))}
+	as := cmp.Or(service.Spec.Type, corev1.ServiceTypeClusterIP)
+	seen := mesh.Service{Namespace: service.Namespace, Name: service.Name, Type: string(as)}
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		if ingress.IP != "" {
 			seen.Addresses = append(seen.Addresses, ingress.IP)

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
-// decoder fills the model from trees. It is strict: names must match exactly, nothing is converted, and a key that is missing, unknown or of
-// the wrong kind is a problem. It continues after a problem, to find all of them.
+// decoder fills the model from trees. It is strict: names must match exactly, nothing is converted, and a key that is missing, unknown or
+// of the wrong kind is a problem. It continues after a problem, to find all of them.
 type decoder struct {
 	cluster.Findings
 

@@ -49,10 +49,11 @@ func TestLoad_ReadsKeysOfAPeerByTheProjectBesideIt(t *testing.T) {
 }
 
 func TestLoad_RefusesPeersWithProblems(t *testing.T) {
+	const notListed = "mesh.peers[0]: other does not list this stack as its peer; add home to mesh.peers of other"
 	for want, path := range map[string]string{
-		"mesh.peers[0]: other does not list this stack as its peer; add home to mesh.peers of other": project(t, "peers: [home, infra]", "peers: []"),
-		"cluster.id: 1 is cluster.id of other; pick another":                                         project(t, "id: 2\n", "id: 1\n"),
-		"mesh.peers[0]: other has a stack file with problems: cluster.id: 300 is":                    project(t, "id: 2\n", "id: 300\n"),
+		notListed: project(t, "peers: [home, infra]", "peers: []"),
+		"cluster.id: 1 is cluster.id of other; pick another":                      project(t, "id: 2\n", "id: 1\n"),
+		"mesh.peers[0]: other has a stack file with problems: cluster.id: 300 is": project(t, "id: 2\n", "id: 300\n"),
 	} {
 		_, err := loadFile(path)
 		assert.ErrorContains(t, err, want)

@@ -56,6 +56,7 @@ func luaValue(state *lua.LState, value any) lua.LValue {
 
 func TestArgoCD_AnApplicationIsAsHealthyAsALaterWaveNeedsIt(t *testing.T) {
 	const automated = "spec: {syncPolicy: {automated: {}}}\n"
+	synced, outOfSync := automated+"status: {sync: {status: Synced}, ", automated+"status: {sync: {status: OutOfSync}, "
 	for application, want := range map[string]string{
 		automated: "Progressing",
 		automated + "status: {health: {status: Healthy}}":                            "Progressing",
@@ -70,14 +71,15 @@ func TestArgoCD_AnApplicationIsAsHealthyAsALaterWaveNeedsIt(t *testing.T) {
 		"spec: {syncPolicy: {automated: {enabled: true}}}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}":  "Progressing",
 		"spec: {syncPolicy: {syncOptions: [Prune=false]}}\nstatus: {sync: {status: OutOfSync}, health: {status: Healthy}}":  "Healthy",
 
-		automated + "status: {sync: {status: OutOfSync}, operationState: {phase: Failed}}":                                               "Degraded",
-		automated + "status: {sync: {status: OutOfSync}, operationState: {phase: Running, retryCount: 2}}":                               "Degraded",
-		automated + "status: {sync: {status: OutOfSync}, health: {status: Healthy}, operationState: {phase: Running}}":                   "Progressing",
-		automated + "status: {sync: {status: Synced}, health: {status: Healthy}, operationState: {phase: Failed}}":                       "Healthy",
-		automated + "status: {sync: {status: Unknown}, conditions: [{type: ComparisonError, message: x}], health: {status: Healthy}}":    "Degraded",
-		automated + "status: {sync: {status: Synced}, conditions: [{type: OrphanedResourceWarning}], health: {status: Healthy}}":         "Healthy",
-		automated + "status: {sync: {status: OutOfSync}, conditions: [{type: SyncError}], health: {status: Missing}}":                    "Degraded",
-		automated + "status: {sync: {status: Synced}, health: {status: Progressing}, operationState: {phase: Succeeded, retryCount: 3}}": "Progressing",
+		outOfSync + "operationState: {phase: Failed}}":                                               "Degraded",
+		outOfSync + "operationState: {phase: Running, retryCount: 2}}":                               "Degraded",
+		outOfSync + "health: {status: Healthy}, operationState: {phase: Running}}":                   "Progressing",
+		synced + "health: {status: Healthy}, operationState: {phase: Failed}}":                       "Healthy",
+		synced + "conditions: [{type: OrphanedResourceWarning}], health: {status: Healthy}}":         "Healthy",
+		outOfSync + "conditions: [{type: SyncError}], health: {status: Missing}}":                    "Degraded",
+		synced + "health: {status: Progressing}, operationState: {phase: Succeeded, retryCount: 3}}": "Progressing",
+
+		automated + "status: {sync: {status: Unknown}, conditions: [{type: ComparisonError, message: x}], health: {status: Healthy}}": "Degraded",
 	} {
 		status, _ := healthOf(t, application)
 		assert.Equal(t, want, status, application)

@@ -87,8 +87,8 @@ func TestCommands_AreExecutedByATestOrSayWhyNot(t *testing.T) {
 	}
 	total := executed + same + not
 	share := 100 * (executed + same) / max(total, 1)
-	t.Logf("%d commands in the documents: tests execute %d%% of them, %d from the document and %d in words of their own; %d are not executed, "+
-		"each for a reason", total, share, executed, same, not)
+	t.Logf("%d commands in the documents: tests execute %d%% of them, %d from the document and %d in words of their own; %d are not "+
+		"executed, each for a reason", total, share, executed, same, not)
 	assert.Greater(t, total, 80)
 	assert.GreaterOrEqual(t, share, leastExecuted)
 }

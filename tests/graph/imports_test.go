@@ -203,7 +203,8 @@ func TestPurePackages_LinkNoPulumi(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"cluster", "cmd/slipway-probe", "cmd/config-check", "internal/observe", "internal/nodes/live", "stacks/config"} {
+	for _, path := range []string{"cluster", "cmd/slipway-probe", "cmd/config-check", "internal/observe", "internal/nodes/live",
+		"stacks/config"} {
 		assert.Contains(t, looked, path)
 	}
 	assert.Contains(t, links(t)["components/talos"], "github.com/pulumi/pulumi/sdk/v3/go/pulumi", "the list has the packages of others")

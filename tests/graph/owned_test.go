@@ -46,7 +46,8 @@ func TestOwned_PulumiIgnoresAndKeepsWhatFluxOwns(t *testing.T) {
 	require.GreaterOrEqual(t, len(releases), 8)
 	for _, release := range releases {
 		assert.True(t, release.RetainOnDelete, release.Name)
-		assert.Equal(t, []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}, release.RPC.GetIgnoreChanges(), release.Name)
+		assert.Equal(t, []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"},
+			release.RPC.GetIgnoreChanges(), release.Name)
 		assert.Equal(t, "owned by Flux", release.Input("description"), release.Name)
 	}
 	for _, namespace := range []string{"core-cert-manager-namespace", "core-spegel-namespace", "secrets-external-secrets-namespace"} {

@@ -21,7 +21,8 @@ const storageGate = "storage-probe"
 func withClass(t *testing.T) *mocks.Recorder {
 	t.Helper()
 	rec := newRecorder(t, "infra")
-	rec.Config["slipway:storage"] = `{"role":"provider","vault":"storage","classes":["ceph-block"],"drivers":["rook-ceph.cephfs.csi.ceph.com"]}`
+	rec.Config["slipway:storage"] = `{"role":"provider","vault":"storage","classes":["ceph-block"],` +
+		`"drivers":["rook-ceph.cephfs.csi.ceph.com"]}`
 	return rec
 }
 

@@ -143,7 +143,8 @@ func TestExternalSecrets_EveryObjectOfTheTreeMayUseItsStore(t *testing.T) {
 				}
 				for _, store := range stores {
 					name, _ := store["name"].(string)
-					assert.Contains(t, readers[name], object.GetNamespace(), "%s %s of %s in the store %s", object.GetKind(), object.GetName(), stack.Stack, name)
+					assert.Contains(t, readers[name], object.GetNamespace(),
+						"%s %s of %s in the store %s", object.GetKind(), object.GetName(), stack.Stack, name)
 					looked[name]++
 				}
 			}

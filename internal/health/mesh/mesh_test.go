@@ -50,7 +50,8 @@ func connected() *Cluster {
 			Desired: 1, Updated: 1}}},
 		Pods: health.Seen[kube.Pod]{Synced: true, Items: []kube.Pod{{
 			Namespace: "kube-system", Name: server, Node: "infra-worker-1", Phase: "Running", Ready: true,
-			Labels: map[string]string{"k8s-app": ServerName}, Containers: []kube.Container{{Name: "etcd"}, {Name: "apiserver"}, {Name: CopyContainer}}}}},
+			Labels:     map[string]string{"k8s-app": ServerName},
+			Containers: []kube.Container{{Name: "etcd"}, {Name: "apiserver"}, {Name: CopyContainer}}}}},
 		Agents:  health.Seen[kube.Pod]{Synced: true},
 		Answers: map[string]Answer{}, Copies: map[string]Report{server: saw()}, Reports: map[string]Report{},
 	}
@@ -337,7 +338,8 @@ func TestMesh_WaitsUntilItIsKnownWhetherAPeerExists(t *testing.T) {
 // One cause is one failure, however many agents it affects.
 func TestMesh_WhatFollowsFromACauseIsBlocked(t *testing.T) {
 	for name, subject := range map[string]string{
-		"certificate-of-another-ca": "apps", "kvstoremesh-not-connected": "apps", "server-not-ready": "Deployment kube-system/clustermesh-apiserver",
+		"certificate-of-another-ca": "apps", "kvstoremesh-not-connected": "apps",
+		"server-not-ready":    "Deployment kube-system/clustermesh-apiserver",
 		"values-without-mesh": "Service kube-system/clustermesh-apiserver",
 	} {
 		spec, seen := declared(), connected()
@@ -406,7 +408,8 @@ func TestPlainly_TranslatesTheErrorsOfCilium(t *testing.T) {
 		assert.Equal(t, means, plainly([]string{says}), says)
 	}
 	assert.Empty(t, plainly(nil))
-	assert.Equal(t, OtherCA, plainly([]string{"context deadline exceeded", "x509: certificate signed by unknown authority"}), "the more exact one")
+	assert.Equal(t, OtherCA, plainly([]string{"context deadline exceeded", "x509: certificate signed by unknown authority"}),
+		"the more exact one")
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {

@@ -15,7 +15,9 @@ import (
 func (s *talos) Containers(_ context.Context, in *machine.ContainersRequest) (*machine.ContainersResponse, error) {
 	var all []*machine.ContainerInfo
 	add := func(pod, name, id, status string) {
-		all = append(all, &machine.ContainerInfo{Namespace: in.Namespace, PodId: pod, Name: name, Id: pod + ":" + name + ":" + id, Status: status})
+		all = append(all, &machine.ContainerInfo{
+			Namespace: in.Namespace, PodId: pod, Name: name, Id: pod + ":" + name + ":" + id, Status: status,
+		})
 	}
 	add("kube-system/kube-apiserver-cp-1", "kube-system/kube-apiserver-cp-1", "a", "SANDBOX_READY")
 	add("kube-system/kube-apiserver-cp-1", "kube-apiserver", "running", "CONTAINER_RUNNING")

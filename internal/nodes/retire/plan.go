@@ -230,7 +230,8 @@ func (p Plan) String() string {
 	case 1:
 		text = turn.Names(p.Leave) + " leaves the cluster before anything else is changed, and then its machine is deleted"
 	default:
-		text = turn.Names(p.Leave) + " leave the cluster, control planes first, before anything else is changed, and then their machines are deleted"
+		text = turn.Names(p.Leave) +
+			" leave the cluster, control planes first, before anything else is changed, and then their machines are deleted"
 	}
 	if len(p.Replaced) > 0 {
 		text += "; made anew: " + strings.Join(p.Replaced, ", ")

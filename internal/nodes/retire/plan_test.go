@@ -67,8 +67,8 @@ func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
 	assert.Equal(t, nodes("cp-2", "worker-1", "worker-2", "worker-3"), plan.Leave)
 	assert.Equal(t, nodes("cp-1", "cp-3"), plan.Stay)
 	assert.Equal(t, []string{"cp-2", "worker-1", "worker-2"}, plan.Replaced)
-	assert.Equal(t, "cp-2, worker-1, worker-2, worker-3 leave the cluster, control planes first, before anything else is changed, and then their "+
-		"machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
+	assert.Equal(t, "cp-2, worker-1, worker-2, worker-3 leave the cluster, control planes first, before anything else is changed, and then "+
+		"their machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
 }
 
 func TestPlan_AClusterKeepsItsIdentity(t *testing.T) {
@@ -234,8 +234,8 @@ func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
 		"nodePools: cp-2 was a controlplane and is declared as a worker now; Talos does not change the role of a machine: remove the node, " +
 			"and then add one with another name": {nodes("cp-1", "cp-2"), append(nodes("cp-1"), turn.Node{
 			Name: "cp-2", Role: cluster.Worker, Address: talosapitest.AddressOf("cp-2"), Generation: 1})},
-		"nodePools: cp-1, cp-3 are control planes, and one run removes or replaces one of them at most; declare the others as before, and go on " +
-			"with them one after the other, each in a run of its own": {nodes("cp-1", "cp-2", "cp-3"), again(nodes("cp-1", "cp-2"), 2, "cp-1")},
+		"nodePools: cp-1, cp-3 are control planes, and one run removes or replaces one of them at most; declare the others as before, and go " +
+			"on with them one after the other, each in a run of its own": {nodes("cp-1", "cp-2", "cp-3"), again(nodes("cp-1", "cp-2"), 2, "cp-1")},
 		"nodePools[].nodes[].generation: cp-1 would leave no control plane, and the state of the cluster would be lost; add others first, and " +
 			"let them join, or see the restore of a lost cluster in docs/recovery.md": {
 			nodes("cp-1", "worker-1"), again(nodes("cp-1", "worker-1"), 2, "cp-1")},

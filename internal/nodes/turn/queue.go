@@ -78,9 +78,9 @@ func (e *Engine) look(ctx context.Context, c Change, since time.Time) (missing s
 	return missing, err
 }
 
-// stable is how long the cluster must be able to spare the node of a change. One that takes nothing from it looks once. Before a node leaves
-// for good, the removal of another one may not show in the checks yet. If no checks can show what the turns of others do, the nodes that
-// follow another one within StableFor need not wait for as long as it did.
+// stable is how long the cluster must be able to spare the node of a change. One that takes nothing from it looks once. Before a node
+// leaves for good, the removal of another one may not show in the checks yet. If no checks can show what the turns of others do, the nodes
+// that follow another one within StableFor need not wait for as long as it did.
 func (e *Engine) stable(c Change) time.Duration {
 	_, recent := e.recent()
 	switch {

@@ -55,7 +55,9 @@ func TestTake_WaitsWhileAnotherControlPlaneIsNotHealthy(t *testing.T) {
 	for want, breaks := range map[string]func(*fake){
 		"cp-2: its Talos API does not answer: no route": func(f *fake) { f.down["cp-2"] = errors.New("no route") },
 		"cp-2: the machine is rebooting":                func(f *fake) { f.machines["cp-2"].Stage = "rebooting" },
-		"cp-2: its etcd is Preparing":                   func(f *fake) { f.machines["cp-2"].Services["etcd"] = talosapi.Service{State: "Preparing"} },
+		"cp-2: its etcd is Preparing": func(f *fake) {
+			f.machines["cp-2"].Services["etcd"] = talosapi.Service{State: "Preparing"}
+		},
 		"cp-2: its etcd is not healthy": func(f *fake) {
 			f.machines["cp-2"].Services["etcd"] = talosapi.Service{State: talosapi.Running}
 		},

@@ -67,7 +67,8 @@ func TestPlan_RefusesWhatCannotBeDoneSafely(t *testing.T) {
 		declared Releases
 		running  []Running
 	}{
-		"talos.version: v1.12.6 is older than v1.12.7, which runs on cp-1, worker-1, and downgrades are not made; declare v1.12.7 or a later one": {
+		"talos.version: v1.12.6 is older than v1.12.7, which runs on cp-1, worker-1, and downgrades are not made; " +
+			"declare v1.12.7 or a later one": {
 			declared("v1.12.6", "v1.35.8"), runs("v1.12.7", "v1.35.8")},
 		"talos.version: v1.12.7 skips minor releases after v1.10.3, which runs on cp-1, worker-1; declare one minor release after the other": {
 			declared("v1.12.7", "v1.32.0"), runs("v1.10.3", "v1.32.0")},

@@ -91,6 +91,6 @@ func TestCheck_RefusesEachArgoCDOfSomebodyElseOnce(t *testing.T) {
 	require.EqualError(t, check(t, map[string]string{deployments: server("argocd"), statefulSets: server("team")}),
 		"Deployment"+ours+"\nStatefulSet"+theirs)
 	another := strings.Replace(server("argocd"), "release-name: argocd", "release-name: argo", 1)
-	require.EqualError(t, check(t, map[string]string{deployments: another}), "Deployment argocd/argocd-server is part of an Argo CD that this "+
-		"stack has not made, and is not overwritten; "+remove("argocd"), "Helm takes over its own release only")
+	require.EqualError(t, check(t, map[string]string{deployments: another}), "Deployment argocd/argocd-server is part of an Argo CD that "+
+		"this stack has not made, and is not overwritten; "+remove("argocd"), "Helm takes over its own release only")
 }

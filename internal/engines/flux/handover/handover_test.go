@@ -170,7 +170,8 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 		"source-suspended": func(f *Cluster) { f.GitSources.Items[0].Suspended = true },
 		"controller-image-cannot-be-pulled": func(f *Cluster) {
 			f.pull(1)
-			f.Instances.Items[0].Ready, f.Instances.Items[0].Reason, f.Instances.Items[0].Message = "Unknown", "Progressing", "Reconciliation in progress"
+			one := &f.Instances.Items[0]
+			one.Ready, one.Reason, one.Message = "Unknown", "Progressing", "Reconciliation in progress"
 		},
 		"operator-image-cannot-be-pulled": func(f *Cluster) {
 			f.pull(0)
@@ -366,7 +367,8 @@ func problems(results []health.Result) (failed []health.Result) {
 func TestSpec_RefusesAnUnknownKindOfSource(t *testing.T) {
 	spec := declared()
 	spec.SourceKind = "HelmRepository"
-	require.ErrorContains(t, spec.Validate(), "sourceKind: HelmRepository is not a kind of source; write GitRepository, OCIRepository or Bucket")
+	require.ErrorContains(t, spec.Validate(),
+		"sourceKind: HelmRepository is not a kind of source; write GitRepository, OCIRepository or Bucket")
 }
 
 func TestHandover_OwnersInACircleDoNotDescendFromTheRoot(t *testing.T) {

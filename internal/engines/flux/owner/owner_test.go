@@ -63,12 +63,13 @@ func TestCheck_RefusesAFluxInstanceOfAnotherOwner(t *testing.T) {
 	const remove = "remove it, which uninstalls Flux and leaves what Flux has applied: kubectl -n "
 	for text, want := range map[string]string{
 		`{items: [{metadata: {name: flux, namespace: flux-system,
-  managedFields: [{manager: helm}, {manager: flux-operator}, {manager: helm}]}}]}`: "FluxInstance flux-system/flux was made by somebody else " +
-			"(by helm), and is not overwritten; let this stack take it over: " +
+  managedFields: [{manager: helm}, {manager: flux-operator}, {manager: helm}]}}]}`: "FluxInstance flux-system/flux was made by somebody " +
+			"else (by helm), and is not overwritten; let this stack take it over: " +
 			"kubectl -n flux-system annotate fluxinstance flux slipway-platform.github.io/cluster=infra; or " +
 			remove + "flux-system delete fluxinstance flux",
 		`{items: [{metadata: {name: flux, namespace: flux-system,
-  annotations: {slipway-platform.github.io/cluster: apps}}}]}`: "FluxInstance flux-system/flux belongs to the cluster apps, and this stack is of infra; check the kubeconfig and cluster.name",
+  annotations: {slipway-platform.github.io/cluster: apps}}}]}`: "FluxInstance flux-system/flux belongs to the cluster apps, " +
+			"and this stack is of infra; check the kubeconfig and cluster.name",
 		`{items: [{metadata: {name: flux, namespace: gitops}}]}`: "FluxInstance gitops/flux was made by somebody else, and flux-operator can " +
 			"install only one Flux; " + remove + "gitops delete fluxinstance flux",
 	} {
@@ -78,7 +79,8 @@ func TestCheck_RefusesAFluxInstanceOfAnotherOwner(t *testing.T) {
 
 func TestCheck_RefusesAFluxWhoseWorkloadsWouldBeRemovedOrThatIsNewer(t *testing.T) {
 	const sync = "Kustomization flux-system/flux-system belongs to a Flux that this stack did not make, and would remove what it has applied: "
-	const out = "; declare in gitops what it syncs, or remove that Flux, which leaves what it has applied: flux uninstall --namespace=flux-system"
+	const out = "; declare in gitops what it syncs, or remove that Flux, which leaves what it has applied: " +
+		"flux uninstall --namespace=flux-system"
 	for want, change := range map[string]func(map[string]string){
 		sync + "its path is ./clusters/home and not kubernetes/clusters/infra" + out: func(a map[string]string) {
 			a[root] = `{spec: {path: ./clusters/home, sourceRef: {kind: GitRepository, name: flux-system}}}`
@@ -93,8 +95,8 @@ func TestCheck_RefusesAFluxWhoseWorkloadsWouldBeRemovedOrThatIsNewer(t *testing.
 			delete(a, source)
 			a[root] = `{spec: {path: ./kubernetes/clusters/infra, sourceRef: {kind: Bucket, name: flux-system}}}`
 		},
-		"Deployment flux-system/source-controller is of Flux v2.10.1, and gitops.flux.version is 2.9.5, which is older; declare 2.10.1 or newer; " +
-			"or remove that Flux, which leaves what it has applied: flux uninstall": func(a map[string]string) {
+		"Deployment flux-system/source-controller is of Flux v2.10.1, and gitops.flux.version is 2.9.5, which is older; declare 2.10.1 or newer" +
+			"; or remove that Flux, which leaves what it has applied: flux uninstall": func(a map[string]string) {
 			a[deployments] = `{items: [{metadata: {name: source-controller, namespace: flux-system, labels: {app.kubernetes.io/version: v2.10.1}}}]}`
 		},
 		"Deployment gitops/source-controller is part of a Flux in another namespace than flux-system; remove that Flux, which leaves what it " +

@@ -144,8 +144,8 @@ func TestCheckStack_WarnsOfSettingsThatAnApplicationWithoutThePluginLeaves(t *te
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Len(t, advice, 1)
-	assert.ErrorContains(t, advice[0], "${CLUSTER_NAME} stays as it is: the Application shop replaces nothing; if the setting is meant, give it "+
-		"spec.source.plugin.name: cluster-settings")
+	assert.ErrorContains(t, advice[0], "${CLUSTER_NAME} stays as it is: the Application shop replaces nothing; if the setting is meant, give "+
+		"it spec.source.plugin.name: cluster-settings")
 }
 
 // Of a release that Argo CD owns, the plugin knows Slipway's values, and that it is suspended.

@@ -221,7 +221,9 @@ func (o object) layer() layer {
 	return layer{
 		name:    o.Metadata.Name,
 		nothing: len(build.Substitute)+len(build.SubstituteFrom) == 0,
-		without: !slices.ContainsFunc(build.SubstituteFrom, func(from struct{ Name string }) bool { return from.Name == cluster.ClusterSettings }),
+		without: !slices.ContainsFunc(build.SubstituteFrom, func(from struct{ Name string }) bool {
+			return from.Name == cluster.ClusterSettings
+		}),
 	}
 }
 
