@@ -49,7 +49,7 @@ if [ "$1" = pull ]; then mkdir -p "$last/shop"; fi
 if [ "$1" = template ]; then cat "$7"; if [ "$8" = --values ]; then echo "---"; echo "args: $2 $5"; cat "$9"; fi; fi
 `})
 	for _, name := range []string{"kustomize", "helm"} {
-		require.NoError(t, os.Chmod(filepath.Join(programs, name), 0o700)) //nolint:gosec // a program
+		require.NoError(t, os.Chmod(filepath.Join(programs, name), 0o700))
 	}
 	run := exec.Command("bash", "-c", `eval "$`+pluginScript+`"`)
 	run.Dir = write("manifests", manifests)

@@ -70,7 +70,7 @@ const (
 )
 
 // storageToken is the key of the token for the vault of the storage.
-const storageToken = "onepasswordStorageToken" //nolint:gosec // the name of a setting
+const storageToken = "onepasswordStorageToken"
 
 // cephIsWhole is the check before and after each turn on a provider of storage: the next node that goes away must not take the last copy of
 // something. Warnings that say nothing of copies do not count, such as a late scrub.

@@ -107,7 +107,7 @@ func TestInstalled_TheCommandsMustFindTheRunningBinary(t *testing.T) {
 	require.NoError(t, checkInstalled(folder))
 	other := filepath.Join(folder, "bin", program)
 	require.NoError(t, os.Mkdir(filepath.Dir(other), 0o750))
-	require.NoError(t, os.WriteFile(other, []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(other, []byte("#!/bin/sh\n"), 0o700))
 	require.ErrorContains(t, checkInstalled(folder), "the commands of the stack would run "+other+"; keep one of the two")
 	require.NoError(t, os.Remove(other))
 	install(t, filepath.Dir(other))

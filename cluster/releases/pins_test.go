@@ -77,7 +77,7 @@ func pinned(t *testing.T) (found map[string]string, tree string) {
 	require.NoError(t, err)
 	found = map[string]string{}
 	for _, path := range strings.Fields(string(list)) {
-		data, err := os.ReadFile(path) //nolint:gosec // of the checkout
+		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		text := string(data)
 		switch {

@@ -94,7 +94,7 @@ func snapshotFrom(
 	if err != nil {
 		return snapshot.File{}, err
 	}
-	defer talos.Close() //nolint:errcheck // all is read by then
+	defer talos.Close() // all is read by then
 	return snapshot.Read(ctx, func(ctx context.Context) (io.ReadCloser, error) {
 		asking, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 		defer cancel()

@@ -151,7 +151,7 @@ func makeArchive(folder, version string, on platform, committed time.Time) error
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(scratch)
 	binary := filepath.Join(scratch, "slipway")
 	if err := build(version, binary, on); err != nil {
 		return err

@@ -13,7 +13,7 @@ const (
 	gitSecret    = "flux-system"
 	ociSecret    = "flux-oci"
 	bucketSecret = "flux-bucket"
-	caSecret     = "flux-source-ca" //nolint:gosec // the name of a Secret
+	caSecret     = "flux-source-ca"
 	imagesSecret = "flux-images"
 	ageSecret    = "sops-age"
 )

@@ -27,9 +27,9 @@ const (
 	tokenSecret = "onepassword-token" // Secret with the token for the Connect server
 	tokenKey    = "token"             // its key
 
-	storageStoreName   = "onepassword-storage"       // ClusterSecretStore of the shared storage's vault
-	storageTokenSecret = "onepassword-storage-token" //nolint:gosec // the name of the Secret with the token for that vault
-	probeName          = "slipway-probe"             // ExternalSecret and SealedSecret, and the Secrets that are made of them
+	storageStoreName   = "onepassword-storage" // ClusterSecretStore of the shared storage's vault
+	storageTokenSecret = "onepassword-storage-token"
+	probeName          = "slipway-probe" // ExternalSecret and SealedSecret, and the Secrets that are made of them
 	externalAPI        = "external-secrets.io/v1"
 )
 

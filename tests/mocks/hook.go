@@ -84,7 +84,7 @@ func (h Hook) call(ctx context.Context, in *pulumirpc.RegisterResourceRequest, u
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the reply is read by then
+	defer conn.Close() // the reply is read by then
 	request, err := proto.Marshal(&pulumirpc.ResourceHookRequest{
 		Urn: urn, Name: in.GetName(), Type: in.GetType(), NewInputs: in.GetObject(), OldOutputs: former,
 	})

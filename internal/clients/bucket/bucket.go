@@ -65,7 +65,7 @@ func Get(ctx context.Context, b *cluster.S3Bucket, key string, to io.Writer) err
 	if err != nil {
 		return explain(b, err)
 	}
-	defer object.Close() //nolint:errcheck // all was read, or the error says more
+	defer object.Close() // all was read, or the error says more
 	_, err = io.Copy(to, object)
 	return explain(b, err)
 }

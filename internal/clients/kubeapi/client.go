@@ -132,7 +132,7 @@ func (c *Client) read(ctx context.Context, path, accept string) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // closing a reader loses no data
+	defer response.Body.Close() // closing a reader loses no data
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return nil, err

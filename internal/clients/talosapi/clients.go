@@ -76,7 +76,7 @@ func (c Clients) Boot(ctx context.Context, node netip.Addr) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() //nolint:errcheck // all is read by then
+	defer file.Close() // all is read by then
 	text, err := io.ReadAll(io.LimitReader(file, 256))
 	return strings.TrimSpace(string(text)), err
 }

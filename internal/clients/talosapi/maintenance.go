@@ -29,7 +29,7 @@ func DisksInMaintenance(
 	if err != nil {
 		return nil, false, err
 	}
-	defer talos.Close() //nolint:errcheck // all replies are read by then
+	defer talos.Close() // all replies are read by then
 	reply, err := talos.Disks(ctx)
 	if asked.Load() {
 		return nil, true, nil

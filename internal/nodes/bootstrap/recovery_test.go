@@ -154,7 +154,7 @@ func recoveryFromBucket(t *testing.T, server *buckettest.Server) (Recovery, []by
 	path := filepath.Join(t.TempDir(), "x.snap.age")
 	_, err = snapshot.Save(bytes.NewReader(data), path, []string{identity.Recipient().String()})
 	require.NoError(t, err)
-	sealed, err := os.ReadFile(path) //nolint:gosec // written above
+	sealed, err := os.ReadFile(path)
 	require.NoError(t, err)
 	const key = "infra/infra-2026-01-02T03:04:05Z.snap.age"
 	server.Put(key, sealed, time.Now())

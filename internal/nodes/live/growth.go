@@ -78,7 +78,7 @@ func growing(of talosconfig.Provider) (ids []string) {
 // The status has the size that Talos has given the partition, which Talos may have discovered with its former size.
 func freeBehind(volume *block.VolumeStatusSpec, found safe.List[*block.DiscoveredVolume]) uint64 {
 	var start, end uint64
-	index, next := uint(volume.PartitionIndex), uint(math.MaxUint) //nolint:gosec // an index of a partition is positive
+	index, next := uint(volume.PartitionIndex), uint(math.MaxUint) // an index of a partition is positive
 	for one := range found.All() {
 		switch spec := one.TypedSpec(); {
 		case spec.DevPath == volume.Location:

@@ -36,7 +36,7 @@ func (o *Opened) Contents() (Contents, error) {
 	if err != nil {
 		return Contents{}, fmt.Errorf("it is not a database of etcd: %w", err)
 	}
-	defer db.Close() //nolint:errcheck // it is only read
+	defer db.Close()
 	nodes := map[string]bool{}
 	var contents Contents
 	// bbolt trusts the pages of a file. Of a damaged one, it reads memory behind the file, which ends the program, or it panics.

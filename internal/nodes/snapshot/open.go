@@ -37,7 +37,7 @@ const encrypted = "age-encryption.org/"
 //
 // A decrypted snapshot is in a temporary file without a name, so that it is gone with the process.
 func Open(path, identities string) (*Opened, error) {
-	file, err := os.Open(path) //nolint:gosec // the declared file
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func unnamedFile() (*os.File, error) {
 
 // CheckSum verifies the checksum in the file beside a snapshot, if there is one.
 func CheckSum(path string) error {
-	file, err := os.Open(path) //nolint:gosec // the declared file
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}

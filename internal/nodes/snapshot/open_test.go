@@ -56,7 +56,7 @@ func TestOpen_LeavesNothingDecryptedBehind(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	opened, err := Open(path, identity.String())
 	require.NoError(t, err)
-	defer opened.Close() //nolint:errcheck // in a test
+	defer opened.Close()
 	entries, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	assert.Empty(t, entries, "even while it is open")
@@ -113,7 +113,7 @@ func TestContents_TellsTheClusterByItsNodesAndItsSecrets(t *testing.T) {
 		snapshottest.Change{Key: "/registry/minions/infra-old-1"},
 	), "x.db"), "")
 	require.NoError(t, err)
-	defer opened.Close() //nolint:errcheck // in a test
+	defer opened.Close()
 	contents, err := opened.Contents()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"infra-cp-1"}, contents.Nodes, "a deleted node is none")
@@ -131,7 +131,7 @@ func TestContents_TellsTheClusterByItsNodesAndItsSecrets(t *testing.T) {
 func TestContents_RefusesADatabaseThatIsNotOfEtcd(t *testing.T) {
 	opened, err := Open(put(t, database(3), "x.db"), "")
 	require.NoError(t, err)
-	defer opened.Close() //nolint:errcheck // in a test
+	defer opened.Close()
 	_, err = opened.Contents()
 	require.ErrorContains(t, err, "it is not a database of etcd")
 }

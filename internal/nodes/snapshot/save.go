@@ -44,8 +44,8 @@ func Save(from io.Reader, path string, recipients []string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	defer os.Remove(temporary.Name()) //nolint:errcheck // after the rename it does not exist
-	defer temporary.Close()           //nolint:errcheck // closed below; this is for errors
+	defer os.Remove(temporary.Name()) // after the rename it does not exist
+	defer temporary.Close()           // closed below; this is for errors
 	file, err := write(from, temporary, to)
 	if err != nil {
 		return File{}, err

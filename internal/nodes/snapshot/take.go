@@ -85,7 +85,7 @@ func Read(
 	defer ends.Stop()
 	data, err := open(ctx)
 	if err == nil {
-		defer data.Close() //nolint:errcheck // all is read by then
+		defer data.Close() // all is read by then
 		file, err = Save(noted{data, func() { ends.Reset(silence) }}, path, recipients)
 	}
 	if err != nil && ctx.Err() != nil {

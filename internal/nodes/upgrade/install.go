@@ -187,7 +187,7 @@ func readVariable(ctx context.Context, talos *client.Client, path string) (strin
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() //nolint:errcheck // all is read by then
+	defer file.Close() // all is read by then
 	data, err := io.ReadAll(io.LimitReader(file, 4096))
 	if err == nil {
 		err = ctx.Err() // Talos's client takes a call without an answer in time for the end of the file

@@ -46,14 +46,14 @@ func New(t testing.TB, changes ...Change) []byte {
 			return err
 		}
 		for i, one := range changes {
-			if err := bucket.Put(one.entry(uint64(i + 2))); err != nil { //nolint:gosec // small
+			if err := bucket.Put(one.entry(uint64(i + 2))); err != nil {
 				return err
 			}
 		}
 		return nil
 	}))
 	require.NoError(t, db.Close())
-	data, err := os.ReadFile(path) //nolint:gosec // written above
+	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	sum := sha256.Sum256(data)
 	return append(data, sum[:]...)

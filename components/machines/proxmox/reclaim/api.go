@@ -22,7 +22,7 @@ import (
 )
 
 // tokenVariable is the environment variable that the Proxmox provider, and API, read an unset token from.
-const tokenVariable = "PROXMOX_VE_API_TOKEN" //nolint:gosec // the name of a variable
+const tokenVariable = "PROXMOX_VE_API_TOKEN"
 
 // API is the address of and the access to the Proxmox VE API, as the Proxmox provider has them.
 type API struct {
@@ -183,7 +183,7 @@ func (c *proxmox) do(ctx context.Context, method, path string, data any) error {
 	if err != nil {
 		return fmt.Errorf("proxmox: %w%s", err, trustRemedy(err))
 	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
+	defer response.Body.Close() // read to its end
 	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
 	if err != nil {
 		return fmt.Errorf("proxmox: %s %s: %w", method, path, err)
