@@ -119,7 +119,7 @@ func (s *Manager) runOnce(svc *service) {
 func (s *Manager) supervise(ctx context.Context, svc *service) {
 	checks, stopChecks := context.WithCancel(ctx)
 	defer stopChecks()
-	healthy := make(chan error, 1)
+	healthy, later := make(chan error, 1), make(chan string)
 	if !svc.spec.Unchecked {
 		s.node.Go(func() { healthy <- s.check(checks, svc) })
 	}
@@ -145,12 +145,32 @@ func (s *Manager) supervise(ctx context.Context, svc *service) {
 			if err == nil {
 				health := &machine.ServiceHealth{Healthy: true, LastChange: timestamppb.Now()}
 				s.set(svc, machine.ServiceStateEvent_RUNNING, health, "Health check successful")
+				if svc.spec.Watch != nil {
+					s.node.Go(func() { svc.spec.Watch(checks, sender(checks, later)) })
+				}
 			}
 			healthy = nil
+		case problem := <-later:
+			health := &machine.ServiceHealth{Healthy: problem == "", LastMessage: problem, LastChange: timestamppb.Now()}
+			msg := "Health check successful"
+			if problem != "" {
+				msg = "Health check failed: " + problem
+			}
+			s.set(svc, machine.ServiceStateEvent_RUNNING, health, msg)
 		case <-changed:
 		case <-ctx.Done():
 			s.finish(svc)
 			return
+		}
+	}
+}
+
+// sender returns a function that sends to a channel until ctx ends.
+func sender(ctx context.Context, to chan<- string) func(string) {
+	return func(text string) {
+		select {
+		case to <- text:
+		case <-ctx.Done():
 		}
 	}
 }

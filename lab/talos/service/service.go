@@ -62,6 +62,8 @@ type Spec struct {
 	// then.
 	Healthy   func(ctx context.Context) error
 	Unhealthy func() string
+	// Watch, if not nil, runs after that. It reports the problem of a check that fails, and "" when checks pass again.
+	Watch func(ctx context.Context, report func(problem string))
 	// Unchecked means that the service has no health check.
 	Unchecked bool
 	// Running, if not nil, runs from the start of the process to its end.
