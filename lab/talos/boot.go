@@ -64,6 +64,7 @@ type boot struct {
 	apiSocket      *bufconn.Listener // where the node's own services reach apid, once it runs
 	etcdUp         bool              // etcd runs
 	etcdWaits      bool              // etcd waits for bootstrap or for a cluster to join
+	etcdFiles      trustd.Party      // what the files of etcd's PKI hold; empty before they are written
 	synced         bool              // a time server has answered
 	recoveryFailed bool
 	recovering     *recovery // what the next start of etcd makes its data from; nil: nothing

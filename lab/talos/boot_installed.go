@@ -52,6 +52,7 @@ func (b *boot) installed() ending {
 	}
 	b.wg.Go(b.followServices)
 	if cfg.Machine().Type().IsControlPlane() {
+		b.wg.Go(b.keepEtcdPKI)
 		for _, c := range kubernetes.Components(cfg) {
 			b.wg.Go(func() { b.keepStaticPod(c.Name) })
 		}

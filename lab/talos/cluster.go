@@ -124,8 +124,12 @@ func (c *cluster) reconcile() {
 		first = up[0]
 		e.elect()
 	}
+	// The API server of a node whose etcd has no leader, or with which it has no connection, answers nobody. A real one runs, is not ready,
+	// and answers some requests from its cache.
+	up = slices.DeleteFunc(up, func(b *boot) bool { return e.cutOff(b.inst.etcd) })
 	for _, b := range up {
-		if a, cfg := b.primaryLocked(), b.runs(k8s.APIServerID); a.IsValid() && cfg != nil && !b.inst.etcd.learner {
+		a, cfg, own := b.primaryLocked(), b.runs(k8s.APIServerID), b.inst.etcd
+		if a.IsValid() && cfg != nil && !own.learner && b.static[k8s.APIServerID].etcd == own.process {
 			want[a] = cfg
 		}
 	}

@@ -28,7 +28,8 @@ type member struct {
 	address netip.Addr
 	learner bool
 	removed bool
-	boot    *boot // the boot that runs it; nil while it does not run
+	boot    *boot        // the boot that runs it; nil while it does not run
+	process *etcdProcess // that runs, or has run last; nil before the first
 }
 
 // runs tells whether the member's etcd runs, and its data has not been wiped.
@@ -51,38 +52,40 @@ func (e *etcdCluster) up() []*boot {
 	return byAddress(out)
 }
 
-// quorum tells whether a majority of the voting members runs.
-func (e *etcdCluster) quorum() bool {
+// quorum tells whether a majority of the voting members runs and has a leader.
+func (e *etcdCluster) quorum() bool { return e.leads() != nil }
+
+// leads returns the member that leads, or that is elected next: a voting one to which a majority of the voting members is connected. nil:
+// there is none.
+func (e *etcdCluster) leads() *member {
 	if e == nil {
-		return false
+		return nil
 	}
-	voters, running := 0, 0
-	for _, m := range e.members {
-		if !m.learner {
-			voters++
-			if m.runs() {
-				running++
+	voters := slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool { return m.learner })
+	canLead := func(m *member) bool {
+		n := 0
+		for _, o := range voters {
+			if o.runs() && m.reaches(o) {
+				n++
 			}
 		}
+		return m.runs() && n > len(voters)/2
 	}
-	return voters > 0 && running > voters/2
+	if e.leader != nil && !e.leader.removed && canLead(e.leader) {
+		return e.leader
+	}
+	if i := slices.IndexFunc(voters, canLead); i >= 0 {
+		return voters[i]
+	}
+	return nil
 }
 
 // elect elects a running member as leader if there is a quorum.
 func (e *etcdCluster) elect() {
-	if !e.quorum() {
-		e.leader = nil
-		return
-	}
-	if e.leader != nil && e.leader.runs() && !e.leader.removed {
-		return
-	}
-	for _, m := range e.members {
-		if m.runs() && !m.learner {
-			e.leader = m
-			e.term++
-			return
-		}
+	former := e.leader
+	e.leader = e.leads()
+	if e.leader != nil && e.leader != former {
+		e.term++
 	}
 }
 

@@ -34,6 +34,9 @@ func (b *boot) etcdService() service.Spec {
 			if err := kubernetes.Denied(b.version, "etcd", cfg.Cluster().Etcd().ExtraArgs()); err != nil {
 				return err
 			}
+			if err := b.awaitEtcdPKI(ctx); err != nil {
+				return err
+			}
 			return b.recoverEtcd(ctx)
 		},
 		Started: func() error {
@@ -45,6 +48,8 @@ func (b *boot) etcdService() service.Spec {
 			}
 			running = own
 			own.boot, own.name, own.address, b.etcdUp = b, b.hostname, b.etcdAddress(), true
+			own.process = &etcdProcess{Party: b.etcdFiles, peers: map[*etcdProcess]bool{}}
+			b.cluster.etcd.connect()
 			b.site.change.Notify()
 			return nil
 		},
@@ -56,6 +61,7 @@ func (b *boot) etcdService() service.Spec {
 			}
 			return err
 		},
+		Watch: b.watchEtcd,
 		Unhealthy: func() string {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
@@ -95,7 +101,7 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 		if problem != "" && problem != reported {
 			b.Printk("[talos] retrying error: %s", problem)
 		}
-		if reported = problem; e == nil || problem != "" {
+		if reported = problem; e == nil || problem != "" || b.etcdFiles.Issuer == nil {
 			return false
 		}
 		// A machine that was rebuilt takes the place of the member with its name.
@@ -128,6 +134,8 @@ func (b *boot) joinProblem() string {
 		return "error adding member: etcdserver: unhealthy cluster"
 	case !e.quorum():
 		return "error getting etcd member list: etcdserver: no leader"
+	case b.etcdFiles.Issuer != nil && !slices.ContainsFunc(b.answering(false), e.follows):
+		return "error getting etcd member list: context deadline exceeded"
 	case !e.canLoseAll(e.named(b.hostname)):
 		return "error removing self from the member list: etcdserver: re-configuration failed due to not enough started members"
 	case e.hasLearnerBut(b.hostname):
@@ -170,7 +178,7 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 			if !b.cluster.etcd.quorum() {
 				return false
 			}
-			if b.staysLearner() {
+			if b.staysLearner() || !b.cluster.etcd.follows(own) {
 				if !reported {
 					const notReady = "can only promote a learner member which is in sync with leader"
 					b.Printk("[talos] retrying error: etcdserver: " + notReady)
@@ -190,7 +198,7 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 	}
 	b.publishEtcdMember(own)
 	b.site.change.Notify()
-	return b.site.waitUntil(ctx, func() bool { return b.cluster.etcd.quorum() })
+	return b.site.waitUntil(ctx, func() bool { return b.cluster.etcd.quorum() && !b.cluster.etcd.cutOff(own) })
 }
 
 // bootstrapEtcd creates an etcd cluster on this node. It replaces an etcd cluster without running members, because
@@ -245,6 +253,10 @@ func (b *boot) leaveEtcd() error {
 		if !e.quorum() {
 			b.site.mu.Unlock()
 			return errors.New("etcdserver: no leader")
+		}
+		if !slices.ContainsFunc(b.answering(false), e.follows) {
+			b.site.mu.Unlock()
+			return context.DeadlineExceeded
 		}
 		if err := e.removeError(own); err != nil {
 			b.site.mu.Unlock()

@@ -25,7 +25,7 @@ const snapshotChunk = 32 << 10
 // EtcdSnapshot streams a snapshot of etcd from this node's member, with the checksum that etcd adds.
 func (s *machinedServer) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, stream grpc.ServerStreamingServer[common.Data]) error {
 	s.b.site.mu.Lock()
-	_, err := s.workingEtcd("etcd snapshot", true)
+	_, err := s.workingEtcd(stream.Context(), "etcd snapshot", true)
 	plane := s.b.planeLocked()
 	s.b.site.mu.Unlock()
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos/versions"
 )
 
-// workingEtcd returns the etcd cluster if this node can reach it and it has a quorum. The caller holds the site's
-// mutex.
-func (s *machinedServer) workingEtcd(api string, local bool) (*etcdCluster, error) {
+// reachableEtcd returns the etcd cluster if a member, or this node's own, answers this node. If their certificates are not accepted, etcd's
+// client tries until the call ends, and so does this. The caller holds the site's mutex.
+func (s *machinedServer) reachableEtcd(ctx context.Context, api string, local bool) (*etcdCluster, error) {
 	b := s.b
 	if !b.config.Machine().Type().IsControlPlane() {
 		return nil, status.Errorf(codes.Unimplemented, "%s is only available on control plane nodes", api)
@@ -28,18 +28,30 @@ func (s *machinedServer) workingEtcd(api string, local bool) (*etcdCluster, erro
 		return nil, status.Errorf(codes.Unavailable,
 			"connection error: desc = \"transport: Error while dialing: dial tcp %s: connect: connection refused\"",
 			net.JoinHostPort(b.primaryLocked().String(), "2379"))
-	case !e.quorum():
-		return nil, status.Error(codes.Unavailable, "etcdserver: no leader")
+	case len(b.answering(local)) == 0:
+		b.site.mu.Unlock()
+		<-ctx.Done()
+		b.site.mu.Lock()
+		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 	e.elect()
 	return e, nil
 }
 
+// workingEtcd is reachableEtcd for calls that need a leader.
+func (s *machinedServer) workingEtcd(ctx context.Context, api string, local bool) (*etcdCluster, error) {
+	e, err := s.reachableEtcd(ctx, api, local)
+	if err == nil && (!e.quorum() || !slices.ContainsFunc(s.b.answering(local), e.follows)) {
+		return nil, status.Error(codes.Unavailable, "etcdserver: no leader")
+	}
+	return e, err
+}
+
 // EtcdMemberList lists the members, learners included.
-func (s *machinedServer) EtcdMemberList(_ context.Context, in *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
+func (s *machinedServer) EtcdMemberList(ctx context.Context, in *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.workingEtcd("member list", in.QueryLocal)
+	e, err := s.workingEtcd(ctx, "member list", in.QueryLocal)
 	if err != nil {
 		return nil, err
 	}
@@ -55,24 +67,32 @@ func (s *machinedServer) EtcdMemberList(_ context.Context, in *machine.EtcdMembe
 	return &machine.EtcdMemberListResponse{Messages: []*machine.EtcdMembers{out}}, nil
 }
 
-// EtcdStatus returns the state of this node's member.
-func (s *machinedServer) EtcdStatus(context.Context, *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
+// EtcdStatus returns the state of this node's member, which may have no leader.
+func (s *machinedServer) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.workingEtcd("etcd status", true)
+	e, err := s.reachableEtcd(ctx, "etcd status", true)
 	if err != nil {
 		return nil, err
 	}
 	own := s.b.inst.etcd
-	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: &machine.EtcdMemberStatus{
+	out := &machine.EtcdMemberStatus{
 		MemberId: own.id, ProtocolVersion: versions.Etcd(s.b.version), StorageVersion: "3.6.0", DbSize: 20 << 20, DbSizeInUse: 8 << 20,
-		Leader: e.leader.id, RaftIndex: e.index, RaftTerm: e.term, RaftAppliedIndex: e.index, IsLearner: own.learner,
-	}}}}, nil
+		RaftIndex: e.index, RaftTerm: e.term, RaftAppliedIndex: e.index, IsLearner: own.learner,
+	}
+	if e.follows(own) {
+		out.Leader = e.leader.id
+	} else {
+		out.Errors = []string{"etcdserver: no leader"}
+	}
+	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: out}}}, nil
 }
 
 // EtcdRemoveMemberByID removes a member.
-func (s *machinedServer) EtcdRemoveMemberByID(_ context.Context, in *machine.EtcdRemoveMemberByIDRequest) (*machine.EtcdRemoveMemberByIDResponse, error) {
-	removed, err := s.removeMember(in.MemberId)
+func (s *machinedServer) EtcdRemoveMemberByID(
+	ctx context.Context, in *machine.EtcdRemoveMemberByIDRequest,
+) (*machine.EtcdRemoveMemberByIDResponse, error) {
+	removed, err := s.removeMember(ctx, in.MemberId)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +104,10 @@ func (s *machinedServer) EtcdRemoveMemberByID(_ context.Context, in *machine.Etc
 }
 
 // removeMember returns the boot that runs the member, nil if none does.
-func (s *machinedServer) removeMember(id uint64) (*boot, error) {
+func (s *machinedServer) removeMember(ctx context.Context, id uint64) (*boot, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.workingEtcd("etcd remove member", false)
+	e, err := s.workingEtcd(ctx, "etcd remove member", false)
 	if err != nil {
 		return nil, err
 	}
@@ -118,10 +138,12 @@ func (s *machinedServer) EtcdLeaveCluster(context.Context, *machine.EtcdLeaveClu
 
 // EtcdForfeitLeadership makes the first of the other members the leader, if this node's member is the leader. As in Talos, it asks for no
 // other member if this one is a learner or does not run. etcd takes seconds to notice that a member does not run, which is not modelled.
-func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdForfeitLeadershipRequest) (*machine.EtcdForfeitLeadershipResponse, error) {
+func (s *machinedServer) EtcdForfeitLeadership(
+	ctx context.Context, _ *machine.EtcdForfeitLeadershipRequest,
+) (*machine.EtcdForfeitLeadershipResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.workingEtcd("etcd forfeit leadership", false)
+	e, err := s.workingEtcd(ctx, "etcd forfeit leadership", false)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +159,7 @@ func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdFor
 		switch {
 		case next.learner:
 			return nil, errors.New("failed to forfeit leadership: etcdserver: bad leader transferee")
-		case !next.runs():
+		case !next.runs() || !own.reaches(next):
 			return nil, errors.New("failed to forfeit leadership: etcdserver: request timed out, leader transfer took too long")
 		}
 		e.leader, reply.Member = next, next.name
@@ -147,10 +169,10 @@ func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdFor
 }
 
 // EtcdAlarmList returns an empty list: alarms are not modelled.
-func (s *machinedServer) EtcdAlarmList(context.Context, *emptypb.Empty) (*machine.EtcdAlarmListResponse, error) {
+func (s *machinedServer) EtcdAlarmList(ctx context.Context, _ *emptypb.Empty) (*machine.EtcdAlarmListResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	if _, err := s.workingEtcd("etcd alarm list", true); err != nil {
+	if _, err := s.workingEtcd(ctx, "etcd alarm list", true); err != nil {
 		return nil, err
 	}
 	return &machine.EtcdAlarmListResponse{Messages: []*machine.EtcdAlarm{{}}}, nil

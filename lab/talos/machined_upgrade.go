@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,7 +59,7 @@ func (s *machinedServer) etcdAllowsUpgrade() error {
 	switch {
 	case len(e.up()) == 0:
 		return errors.New("failed to create etcd client: error getting kubernetes endpoints: context deadline exceeded")
-	case !e.quorum():
+	case !e.quorum() || !slices.ContainsFunc(s.b.answering(false), e.follows):
 		return errors.New("failed to acquire upgrade mutex: error establishing etcd concurrency session: context deadline exceeded")
 	case len(e.members) == 2:
 		return errors.New("error validating etcd for upgrade: etcd member count(2) is insufficient to maintain quorum if upgrade commences")
@@ -66,9 +67,9 @@ func (s *machinedServer) etcdAllowsUpgrade() error {
 	for _, m := range e.members {
 		problem := "context deadline exceeded"
 		switch {
-		case m.runs() && !m.learner:
+		case e.follows(m) && !m.learner && m.process.Refusal(s.b.etcdFiles) == "":
 			continue
-		case m.runs():
+		case m.runs() && m.learner:
 			problem = "etcdserver: rpc not supported for learner"
 		}
 		return fmt.Errorf("error validating etcd for upgrade: etcd member %016x is not healthy; "+

@@ -3,6 +3,7 @@ package talos
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"maps"
 	"slices"
@@ -24,6 +25,9 @@ type staticPod struct {
 	made bool            // its container was made
 	ends bool            // its program has ended at its start
 	up   bool            // its program runs
+	// of an API server: the run of etcd to which it is connected, and the CAs that it has trusted since its start; nil before
+	etcd   *etcdProcess
+	trusts []*x509.Certificate
 }
 
 // StaticPod is a component of the control plane on a node, for its kubelet.
@@ -63,9 +67,10 @@ func (b *boot) podSpec(name string) string {
 	return kubernetes.ComponentOf(b.config, name).Spec() + " of kubelet " + release
 }
 
-// planeLocked is the control plane of the node's cluster, if the node's own etcd runs; nil otherwise. The caller holds the site's mutex.
+// planeLocked is the control plane of the node's cluster, if the node's own etcd runs and is not cut off; nil otherwise. The caller holds the
+// site's mutex.
 func (b *boot) planeLocked() ControlPlane {
-	if e := b.cluster.etcd; b.etcdUp && e != nil && e.ready {
+	if e := b.cluster.etcd; b.etcdUp && e != nil && e.ready && !e.cutOff(b.inst.etcd) {
 		return e.controlPlane
 	}
 	return nil
@@ -136,6 +141,7 @@ func (b *boot) note(name, spec string, how func(*staticPod)) {
 	b.site.mu.Lock()
 	if pod := b.static[name]; pod != nil && pod.spec == spec {
 		how(pod)
+		b.cluster.etcd.connect()
 	}
 	b.site.mu.Unlock()
 	b.staticPodsChanged()

@@ -47,7 +47,7 @@ type Resources struct {
 var modelled = []meta.ResourceWithRD{
 	&block.Disk{}, &block.SystemDisk{}, &block.VolumeStatus{}, &block.VolumeMountStatus{}, &block.MountStatus{}, &block.DiscoveredVolume{},
 	&clusterres.Affiliate{}, &clusterres.Identity{}, &clusterres.Info{}, &clusterres.Member{},
-	&config.MachineConfig{}, &config.MachineType{}, &etcd.Member{}, &hardware.SystemInformation{},
+	&config.MachineConfig{}, &config.MachineType{}, &etcd.Member{}, &etcd.PKIStatus{}, &hardware.SystemInformation{},
 	&k8s.APIServerConfig{}, &k8s.ControllerManagerConfig{}, &k8s.SchedulerConfig{}, &k8s.BootstrapManifestsConfig{}, &k8s.KubeletSpec{},
 	&k8s.Manifest{}, &k8s.NodeIP{}, &k8s.Nodename{}, &k8s.NodeStatus{}, &k8s.StaticPod{}, &k8s.StaticPodStatus{},
 	&network.AddressStatus{}, &network.HostnameStatus{}, &network.LinkStatus{}, &network.NodeAddress{},
@@ -55,7 +55,7 @@ var modelled = []meta.ResourceWithRD{
 	&runtime.Diagnostic{}, &runtime.ExtensionStatus{}, &runtime.KernelParamSpec{}, &runtime.KernelParamStatus{}, &runtime.MachineStatus{},
 	&runtime.MountStatus{}, &runtime.PlatformMetadata{},
 	&runtime.BootedEntry{}, &runtime.SecurityState{}, &runtime.Version{},
-	&secrets.KubernetesRoot{}, &secrets.OSRoot{},
+	&secrets.Etcd{}, &secrets.EtcdRoot{}, &secrets.KubernetesRoot{}, &secrets.OSRoot{},
 	&timeres.Status{}, &v1alpha1.Service{},
 }
 
