@@ -24,6 +24,16 @@ import (
 
 const staged, noReboot = machine.ApplyConfigurationRequest_STAGED, machine.ApplyConfigurationRequest_NO_REBOOT
 
+// newPatientWorld is a world with time for many boots on a busy machine.
+func newPatientWorld(t testing.TB) *world {
+	t.Helper()
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	w.ctx = ctx
+	return w
+}
+
 // etcdCA is a new CA of etcd.
 func etcdCA(t testing.TB) *x509.PEMEncodedCertificateAndKey {
 	t.Helper()
@@ -60,9 +70,12 @@ func (w *world) gives(host byte, mode machine.ApplyConfigurationRequest_Mode, ca
 
 // etcdStatus is what etcd of a control plane says of itself; nil if it does not answer.
 func (w *world) etcdStatus(host byte) *machine.EtcdMemberStatus {
+	if w.askers[host] == nil { // one client a host, because conditions ask often
+		w.askers[host] = w.admin(host)
+	}
 	ctx, cancel := context.WithTimeout(w.ctx, 300*time.Millisecond)
 	defer cancel()
-	reply, err := w.admin(host).EtcdStatus(ctx)
+	reply, err := w.askers[host].EtcdStatus(ctx)
 	if err != nil {
 		return nil
 	}
@@ -72,7 +85,7 @@ func (w *world) etcdStatus(host byte) *machine.EtcdMemberStatus {
 // led are the control planes of some whose etcd has a leader and whose API server answers.
 func (w *world) led(hosts ...byte) (out []byte) {
 	for _, h := range hosts {
-		if s := w.etcdStatus(h); s.GetLeader() != 0 && w.service(h, "etcd").Healthy && w.kube.answers(w.addr(h)) {
+		if w.service(h, "etcd").Healthy && w.kube.answers(w.addr(h)) && w.etcdStatus(h).GetLeader() != 0 {
 			out = append(out, h)
 		}
 	}
@@ -110,7 +123,7 @@ func (w *world) etcdLog(host byte) string {
 }
 
 func TestEtcdPKI_PassesInTheRightOrderKeepTheQuorum(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	w.cluster(3, 0)
 	former, next := w.input.Options.SecretsBundle.Certs.Etcd, etcdCA(t)
 	hosts := []byte{11, 12, 13}
@@ -151,7 +164,7 @@ func TestEtcdPKI_PassesInTheRightOrderKeepTheQuorum(t *testing.T) {
 }
 
 func TestEtcdPKI_AMemberWithAnotherCAIsCutOffUntilItHasTheFormerOne(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	w.cluster(3, 0)
 	former, next := w.input.Options.SecretsBundle.Certs.Etcd, etcdCA(t)
 	w.gives(13, staged, bundle(next))
@@ -175,7 +188,7 @@ func TestEtcdPKI_AMemberWithAnotherCAIsCutOffUntilItHasTheFormerOne(t *testing.T
 }
 
 func TestEtcdPKI_APeerThatDoesNotTrustTheIssuerIsCutOffByTheNextStart(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	w.cluster(3, 0)
 	former, next := w.input.Options.SecretsBundle.Certs.Etcd, etcdCA(t)
 	for _, h := range []byte{11, 12} {
@@ -195,7 +208,7 @@ func TestEtcdPKI_APeerThatDoesNotTrustTheIssuerIsCutOffByTheNextStart(t *testing
 }
 
 func TestEtcdPKI_AnIssuerThatNobodyTrustsCostsTheQuorumWhenMembersStart(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	w.cluster(3, 0)
 	next := etcdCA(t)
 	for _, h := range []byte{11, 12, 13} {
@@ -219,7 +232,7 @@ func TestEtcdPKI_AnIssuerThatNobodyTrustsCostsTheQuorumWhenMembersStart(t *testi
 }
 
 func TestEtcdPKI_AJoiningControlPlaneIsAcceptedByTheMembers(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	w.cluster(1, 0)
 	former, next := w.input.Options.SecretsBundle.Certs.Etcd, etcdCA(t)
 	w.install(configmachine.TypeControlPlane, 12, bundle(next))
@@ -233,7 +246,7 @@ func TestEtcdPKI_AJoiningControlPlaneIsAcceptedByTheMembers(t *testing.T) {
 }
 
 func TestEtcdPKI_AnAPIServerThatStartsBeforeItsEtcdDoesNotReachIt(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	w.cluster(1, 0)
 	next := etcdCA(t)
 	w.gives(11, noReboot, bundle(next))
@@ -250,7 +263,7 @@ func TestEtcdPKI_AnAPIServerThatStartsBeforeItsEtcdDoesNotReachIt(t *testing.T) 
 }
 
 func TestEtcdPKI_TheFirstCertificateIssues(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	w.cluster(1, 1)
 	former, next := w.input.Options.SecretsBundle.Certs.Etcd, etcdCA(t)
 	root := func() *x509.PEMEncodedCertificateAndKey {
@@ -292,7 +305,7 @@ func TestEtcdPKI_TheFirstCertificateIssues(t *testing.T) {
 }
 
 func TestEtcdPKI_EtcdWaitsForACAThatWorks(t *testing.T) {
-	w := newWorld(t)
+	w := newPatientWorld(t)
 	former, next := w.input.Options.SecretsBundle.Certs.Etcd, etcdCA(t)
 	w.install(configmachine.TypeControlPlane, 11, bundle(&x509.PEMEncodedCertificateAndKey{Crt: former.Crt, Key: next.Key}))
 	w.bootstrap(11)

@@ -53,6 +53,7 @@ type world struct {
 	input  *generate.Input
 	iso    string // version of Talos in the boot image
 	ctx    context.Context
+	askers map[byte]*client.Client // of etcdStatus, by host
 }
 
 var lastNet atomic.Uint32
@@ -82,7 +83,8 @@ func newWorld(t testing.TB, adjust ...func(*talos.Config)) *world {
 	n := lastNet.Add(1)
 	w := &world{
 		t: t, faults: &fault.Set{}, kube: newFakeKubernetes(), links: &fakeAddresses{up: map[netip.Prefix]bool{}},
-		net: netip.AddrFrom4([4]byte{127, 71, byte(n), 0}), port: freePort(t), iso: "v1.12.7",
+		askers: map[byte]*client.Client{},
+		net:    netip.AddrFrom4([4]byte{127, 71, byte(n), 0}), port: freePort(t), iso: "v1.12.7",
 	}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
