@@ -183,8 +183,8 @@ type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
-// ChangeConfiguration changes the configuration that a node has, and nothing else in it: at once without a reboot, or from the next boot on,
-// by the mode. A node that has stepped aside takes part in the election of the virtual IP again.
+// ChangeConfiguration changes the configuration that a node runs, and nothing else in it: at once without a reboot, or from the next boot
+// on, by the mode. A node that has stepped aside takes part in the election of the virtual IP again.
 func ChangeConfiguration(
 	ctx context.Context, talos *client.Client, mode machine.ApplyConfigurationRequest_Mode, change func(*v1alpha1.Config) error,
 ) error {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -97,7 +98,8 @@ func virtualIP(full machineryconfig.Provider) netip.Addr {
 	return netip.Addr{}
 }
 
-// lasting returns the configuration that a node keeps: the one that it runs, or the one on its disk while it has stepped aside.
+// lasting returns the configuration that a node runs, with the virtual IP that it takes back if it has stepped aside. Whatever else is on
+// its disk is for its next boot.
 func lasting(ctx context.Context, talos *client.Client) (machineryconfig.Provider, error) {
 	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
 	if err != nil {
@@ -110,5 +112,17 @@ func lasting(ctx context.Context, talos *client.Client) (machineryconfig.Provide
 	if err != nil || !virtualIP(kept.Provider()).IsValid() {
 		return current.Provider(), nil // it has no virtual IP, as workers have none
 	}
-	return kept.Provider(), nil
+	return current.Provider().PatchV1Alpha1(func(in *v1alpha1.Config) error {
+		if in.MachineConfig == nil || in.MachineConfig.MachineNetwork == nil {
+			return errors.New("no network")
+		}
+		own := in.MachineConfig.MachineNetwork.NetworkInterfaces //nolint:staticcheck // where Slipway has it
+		former := kept.Provider().RawV1Alpha1().MachineConfig.MachineNetwork
+		for i, device := range former.NetworkInterfaces { //nolint:staticcheck // the same
+			if i < len(own) {
+				own[i].DeviceVIPConfig = device.DeviceVIPConfig
+			}
+		}
+		return nil
+	})
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/cosi-project/runtime/pkg/safe"
@@ -84,13 +85,29 @@ func TestStepAside_LeavesTheVirtualIPUntilTheNextConfiguration(t *testing.T) {
 	assert.False(t, active.IsValid())
 	assert.Equal(t, vip, kept, "Talos takes it back after a while")
 
-	require.NoError(t, ChangeConfiguration(t.Context(), live.Talos(node), machine.ApplyConfigurationRequest_NO_REBOOT, func(in *v1alpha1.Config) error {
+	change := func(in *v1alpha1.Config) error {
 		in.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:v1.36.4"
 		return nil
-	}))
+	}
+	require.NoError(t, ChangeConfiguration(t.Context(), live.Talos(node), machine.ApplyConfigurationRequest_NO_REBOOT, change))
 	active, kept = talos.names(t)
 	assert.Equal(t, []netip.Addr{vip, vip}, []netip.Addr{active, kept}, "it takes part in the election again")
 	assert.Equal(t, []string{"TRY 2m0s", "NO_REBOOT 0s"}, talos.did)
+}
+
+// A killed run may have given the node a configuration for its next boot.
+func TestChangeConfiguration_LeavesToTheNextBootWhatIsForIt(t *testing.T) {
+	live, node, talos := holder(t)
+	_, err := live.StepAside(t.Context(), node)
+	require.NoError(t, err)
+	require.NoError(t, talos.put(config.PersistentID, strings.Replace(withVIP, "v1.35.8", "v1.36.4", 1)))
+	change := func(in *v1alpha1.Config) error {
+		assert.Equal(t, "registry.k8s.io/kube-apiserver:v1.35.8", in.ClusterConfig.APIServerConfig.ContainerImage)
+		return nil
+	}
+	require.NoError(t, ChangeConfiguration(t.Context(), live.Talos(node), machine.ApplyConfigurationRequest_NO_REBOOT, change))
+	active, _ := talos.names(t)
+	assert.True(t, active.IsValid(), "it takes part in the election again")
 }
 
 func TestStepAside_ChangesNothingWhereTheVirtualIPIsElsewhere(t *testing.T) {

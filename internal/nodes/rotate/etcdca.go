@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/gen/xslices"
+
 	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -41,40 +43,67 @@ func newEtcdCA(j *job, on etcd) etcdCA {
 // check returns an error that names the members of etcd which the run cannot change. It also makes schedulable what an interrupted run has
 // left cordoned.
 func (j etcdCA) check(ctx context.Context, nodes []turn.Node) error {
+	if err := j.coversMembers(ctx, nodes); err != nil {
+		return err
+	}
+	return j.engine.Release(ctx)
+}
+
+// beforePass looks once more whether a control plane has joined meanwhile, with the CA that its first configuration had.
+func (j etcdCA) beforePass(ctx context.Context, pass Pass, nodes []turn.Node) error {
+	if pass == Accept {
+		return nil
+	}
+	return j.coversMembers(ctx, nodes)
+}
+
+// coversMembers returns an error that names the members of etcd which are none of the control planes that are changed.
+func (j etcdCA) coversMembers(ctx context.Context, nodes []turn.Node) error {
+	members, err := j.members(ctx)
+	if err != nil {
+		return err
+	}
 	var behind []string
-	err := j.until(ctx, silentTimeout, "the members of etcd", func(ctx context.Context) (string, error) {
-		members, err := turn.First(turn.ControlPlanes(j.Nodes), func(asked turn.Node) ([]talosapi.Member, error) {
+	for _, member := range members {
+		if !named(j.inOrder(Accept, nodes), member.Name) {
+			behind = append(behind, fmt.Sprintf("%s (id %016x)", member.Title(), member.ID))
+		}
+	}
+	if len(behind) == 0 {
+		return nil
+	}
+	return fmt.Errorf("these members of etcd would be left behind: %s; if one has just joined, run up again; if one leaves, declare it again "+
+		"for this run, and remove it in a later one; if its machine is lost%s", strings.Join(behind, ", "), j.byHand())
+}
+
+func (j etcdCA) members(ctx context.Context) (members []talosapi.Member, err error) {
+	err = j.until(ctx, silentTimeout, "the members of etcd", func(ctx context.Context) (string, error) {
+		var err error
+		members, err = turn.First(j.ControlPlanes(), func(asked turn.Node) ([]talosapi.Member, error) {
 			return j.etcd.Turns().Members(ctx, asked)
 		})
 		if err != nil {
 			return "they cannot be listed: " + err.Error(), nil
 		}
-		behind = nil
-		for _, member := range members {
-			if !named(j.Nodes, member.Name) || !named(turn.ControlPlanes(nodes), member.Name) {
-				behind = append(behind, fmt.Sprintf("%s (id %016x)", member.Title(), member.ID))
-			}
-		}
 		return "", nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case len(behind) > 0:
-		return fmt.Errorf("these members of etcd would be left behind: %s; declare the node again for this run, and remove it in a later one, "+
-			"or remove a dead member: talosctl -n CONTROL-PLANE etcd remove-member ID", strings.Join(behind, ", "))
-	}
-	return j.engine.Release(ctx)
+	return members, err
 }
 
-func (etcdCA) beforePass(context.Context, Pass, []turn.Node) error { return nil }
-func (etcdCA) inOrder(_ Pass, nodes []turn.Node) []turn.Node       { return turn.ControlPlanes(nodes) }
-func (etcdCA) byHand() string                                      { return "" }
-func (etcdCA) settles() time.Duration                              { return turn.StableFor }
+// inOrder implements ca. A control plane that is not declared is no member any more, or check has named it.
+func (j etcdCA) inOrder(_ Pass, nodes []turn.Node) []turn.Node {
+	return xslices.Filter(turn.ControlPlanes(nodes), func(node turn.Node) bool { return named(j.Nodes, node.Name) })
+}
+
+func (etcdCA) byHand() string {
+	return ", run talosctl -n CONTROL-PLANE etcd remove-member ID and kubectl delete node NAME, raise its generation, and run up"
+}
+
+func (etcdCA) settles() time.Duration { return turn.StableFor }
 
 // leftBehind implements ca. Workers have no CA of etcd, and check names members that are not declared.
 func (j etcdCA) leftBehind(one sight, joined map[string]turn.KubeNode) error {
-	if !named(turn.ControlPlanes(j.Nodes), one.node.Name) {
+	if !named(j.ControlPlanes(), one.node.Name) {
 		return nil
 	}
 	return talosCA{job: j.job}.leftBehind(one, joined)
@@ -102,8 +131,12 @@ func (j etcdCA) take(ctx context.Context, pass Pass, node turn.Node) error {
 	if err != nil || !changes {
 		return err
 	}
+	awaits, err := j.awaits(ctx, node)
+	if err != nil {
+		return err
+	}
 	return j.engine.Take(ctx, turn.Change{
-		Node: node, Of: "etcd's CA", Drains: true, Reboots: true,
+		Node: node, Of: "etcd's CA", Drains: true, Reboots: true, Awaits: awaits,
 		Act: func(ctx context.Context) error {
 			if err := j.etcd.Stage(ctx, node, next); err != nil {
 				return err
@@ -112,7 +145,24 @@ func (j etcdCA) take(ctx context.Context, pass Pass, node turn.Node) error {
 			return j.etcd.Reboot(ctx, node)
 		},
 		Check: func(ctx context.Context, _ string, _ turn.Machine, _ turn.KubeNode) (string, error) {
+			switch now, _, err := j.Look(ctx, node); {
+			case err != nil:
+				return "its Talos API does not answer: " + err.Error(), nil
+			case !same(now.Issuing, next.Issuing) || !Equal(now.All(), next.All()):
+				return "it does not run the configuration that it was given: somebody else has changed it, and the next run goes on", nil
+			}
 			return j.missing(ctx, pass, node, next), nil
 		},
 	})
+}
+
+// awaits returns what the turn of a control plane waits for. Of two members, etcd needs both, and the run can neither make a third one nor
+// remove one: so one reboots while the other is well, and etcd has no leader until it is back.
+func (j etcdCA) awaits(ctx context.Context, node turn.Node) (turn.Awaited, error) {
+	members, err := j.members(ctx)
+	if err != nil || len(members) != 2 {
+		return turn.Spared, err
+	}
+	j.Say("%s: etcd has two members and needs both: the Kubernetes API is away until it is back", node.Name)
+	return turn.OthersWell, nil
 }

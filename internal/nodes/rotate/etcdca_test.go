@@ -214,7 +214,7 @@ func TestRun_OfEtcdDropsNothingWhileAMemberHasNoNewCertificate(t *testing.T) {
 		return nil
 	}
 	_, _, err := rotated(t, s, f)
-	require.ErrorContains(t, err, "cp-2 (pass 2): gave up after 5m0s (last: its etcd has no certificate of the CA that issues yet); "+
+	require.ErrorContains(t, err, "cp-2 (pass 2): gave up after 5m0s (last: its etcd has no certificate of the CA that issues yet)\n"+
 		"all nodes still accept each other, and the next run goes on")
 	assert.NotContains(t, f.events, "cp-1 keeps 2")
 }
@@ -224,17 +224,89 @@ func TestRun_OfEtcdChangesNothingWhileAMemberWouldBeLeftBehind(t *testing.T) {
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(node turn.Node) bool { return node.Name == "cp-3" })
 	_, _, err := rotated(t, s, f)
 	require.ErrorContains(t, err, "this run has changed nothing: these members of etcd would be left behind: cp-3 (id 0000000000000002); "+
-		"declare the node again for this run")
+		"if one has just joined, run up again; if one leaves, declare it again for this run")
 	assert.Empty(t, f.events)
 
 	s, f = ofThree(t)
 	delete(f.trust, "cp-3")
 	_, _, err = rotated(t, s, f)
-	require.ErrorContains(t, err, "these nodes would be left behind: cp-3: no route to host")
+	require.ErrorContains(t, err, "these nodes would be left behind: cp-3: no route to host; fix them, or remove them from the stack file, "+
+		"run talosctl -n CONTROL-PLANE etcd remove-member ID and kubectl delete node NAME, raise its generation, and run up")
 	delete(f.joined, "cp-3")
 	_, _, err = rotated(t, s, f)
 	require.ErrorContains(t, err, "these members of etcd would be left behind: cp-3")
 	assert.Empty(t, f.events)
+}
+
+// The machine of cp-3 is lost in the middle. Nothing but the run can be done with the other two, and with both of them etcd has its quorum.
+func TestRun_OfEtcdGoesOnWithTwoMembersWhenTheThirdIsLost(t *testing.T) {
+	s, f := ofThree(t)
+	f.onEvent = func(event string) error {
+		if event == "cp-3 boots" {
+			return errors.New("the power supply is broken")
+		}
+		return nil
+	}
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "cp-3: the power supply is broken")
+	f.onEvent = nil
+	delete(f.trust, "cp-3")
+	delete(f.joined, "cp-3") // as the message says, with its member
+	f.members = []string{"cp-1", "cp-2"}
+	report, said, err := rotated(t, s, f)
+	require.NoError(t, err)
+	assert.Contains(t, said, "cp-1: etcd has two members and needs both: the Kubernetes API is away until it is back")
+	assert.Equal(t, []string{"cp-3"}, report.Silent, "its next machine gets the new CA")
+	assert.Equal(t, "2 2", f.short(f.accepted["cp-1"])+" "+f.short(f.accepted["cp-2"]))
+}
+
+// A control plane that an earlier run has configured joins with the former CA, when the others have made the first pass.
+func TestRun_OfEtcdIssuesNothingBeforeAMemberThatHasJustJoined(t *testing.T) {
+	s, f := ofThree(t)
+	late := f.joined["cp-3"]
+	joins := func() {
+		f.members, f.joined["cp-3"], f.trust["cp-3"] = []string{"cp-1", "cp-2", "cp-3"}, late, Trust{Issuing: f.certificates[0]}
+		f.accepted["cp-3"] = f.trust["cp-3"]
+	}
+	f.members = []string{"cp-1", "cp-2"}
+	delete(f.trust, "cp-3")
+	delete(f.joined, "cp-3")
+	f.onEvent = func(event string) error {
+		if event == "cp-2 boots" {
+			joins()
+		}
+		return nil
+	}
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "these members of etcd would be left behind: cp-3")
+	require.NotContains(t, f.events, "cp-1 issues 2+1")
+	f.onEvent = nil
+	_, _, err = rotated(t, s, f)
+	require.NoError(t, err)
+	assert.Contains(t, f.events, "cp-3 keeps 1+2")
+}
+
+func TestRun_OfEtcdStopsAtANodeThatDoesNotRunWhatItWasGiven(t *testing.T) {
+	s, f := ofThree(t)
+	f.onEvent = func(event string) error {
+		if event == "cp-1 boots" {
+			f.staged["cp-1"] = f.trust["cp-1"] // somebody has applied another configuration
+		}
+		return nil
+	}
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "cp-1 is not back, and stays cordoned")
+	require.ErrorContains(t, err, "it does not run the configuration that it was given")
+	assert.Equal(t, []string{"cp-1 keeps 1+2", "cp-1 boots"}, f.events)
+}
+
+// Such a node was removed in part. It has no client in the turns' cluster.
+func TestRun_OfEtcdPassesOverAControlPlaneThatIsNoMemberAnyMore(t *testing.T) {
+	s, f := ofThree(t)
+	f.trust["cp-9"], f.joined["cp-9"] = Trust{Issuing: f.certificates[0]}, f.joined["cp-3"]
+	report, _, err := rotated(t, s, f)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"cp-1", "cp-2", "cp-3"}, report.Changed)
 }
 
 func TestSpec_OfEtcdNeedsTheLimitsOfTurns(t *testing.T) {

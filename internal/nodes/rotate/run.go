@@ -145,7 +145,7 @@ func (j *job) do(ctx context.Context) error {
 		for _, node := range all {
 			err := j.keepingChecks(ctx, node.Name, j.ca.settles(), func() error { return j.ca.take(ctx, pass, node) })
 			if err != nil {
-				return fmt.Errorf("%s: %w; %s", node.Name, err, goesOn)
+				return fmt.Errorf("%w\n%s", err, goesOn)
 			}
 		}
 	}
@@ -211,10 +211,13 @@ func named(nodes []turn.Node, name string) bool {
 
 // awaitNew waits for the declared nodes that do not answer and have no Node object, and reports whether there are any. Such a node may not
 // exist yet, and gets the new CA with its first configuration. But an interrupted run may have given it one, so that it installs Talos, or
-// boots. With the former CA of Talos alone, nobody could ask its API any more, and it would get no certificates.
+// boots. With the former CA of Talos alone, nobody could ask its API any more, and it would get no certificates; with that of etcd, it would
+// join, and then refuse the others.
 func (j *job) awaitNew(ctx context.Context) bool {
-	silent := xslices.Filter(j.Nodes, func(node turn.Node) bool { return slices.Contains(j.report.Silent, node.Name) })
-	if len(silent) == 0 || j.Of != Talos {
+	silent := xslices.Filter(j.ca.inOrder(Accept, j.Nodes), func(node turn.Node) bool {
+		return slices.Contains(j.report.Silent, node.Name)
+	})
+	if len(silent) == 0 || j.Of == Kubernetes {
 		return false
 	}
 	err := j.until(ctx, newTimeout, turn.Names(silent), func(ctx context.Context) (string, error) {
@@ -268,7 +271,7 @@ func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
 			}
 			if err := j.Apply(ctx, node, next); err != nil {
 				if errors.As(err, new(live.RefusedError)) {
-					return "", err
+					return "", fmt.Errorf("%s: %w", node.Name, err)
 				}
 				return "its configuration cannot be changed: " + err.Error(), nil
 			}
