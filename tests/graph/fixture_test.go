@@ -193,8 +193,8 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 		typeSecrets: {
 			"machineSecrets": map[string]any{
 				"certs": map[string]any{
-					"etcd": pair(keyMaterial), "k8sAggregator": pair(keyMaterial),
-					"os": pair(talos), "k8s": pair(talosKey(reg.Name + " of Kubernetes")),
+					"k8sAggregator": pair(keyMaterial),
+					"os":            pair(talos), "k8s": pair(talosKey(reg.Name + " of Kubernetes")), "etcd": pair(talosKey(reg.Name + " of etcd")),
 					"k8sServiceaccount": map[string]any{"key": secret(keyMaterial)},
 				},
 				"cluster":    map[string]any{"id": "id", "secret": secret(keyMaterial)},

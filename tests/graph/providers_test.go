@@ -69,7 +69,8 @@ func TestProviders_ShowNoSecret(t *testing.T) {
 	for _, reg := range rec.Resources() {
 		for _, secret := range []string{
 			connectCredentials, connectToken, secrets["slipway:sealedSecretsKey"], oldKey, keyMaterial, secrets["slipway:sopsAgeKey"],
-			talosKey("talos-secrets"), talosKey("talos-secrets-2"),
+			talosKey("talos-secrets"), talosKey("talos-secrets-2"), talosKey("talos-kubernetes-secrets-3 of Kubernetes"),
+			talosKey("talos-secrets of etcd"), talosKey("talos-etcd-secrets-4 of etcd"),
 		} {
 			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
 				assert.Empty(t, reg.PlainPaths(form), "%s %s", reg.Type, reg.Name)
