@@ -55,7 +55,7 @@ func StepAside(ctx context.Context, talos *client.Client) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	without, err := current.Provider().PatchV1Alpha1(func(in *v1alpha1.Config) error {
-		for _, device := range in.MachineConfig.MachineNetwork.NetworkInterfaces { //nolint:staticcheck // where Slipway has it
+		for _, device := range in.MachineConfig.MachineNetwork.NetworkInterfaces {
 			device.DeviceVIPConfig = nil
 		}
 		return nil
@@ -116,9 +116,9 @@ func lasting(ctx context.Context, talos *client.Client) (machineryconfig.Provide
 		if in.MachineConfig == nil || in.MachineConfig.MachineNetwork == nil {
 			return errors.New("no network")
 		}
-		own := in.MachineConfig.MachineNetwork.NetworkInterfaces //nolint:staticcheck // where Slipway has it
+		own := in.MachineConfig.MachineNetwork.NetworkInterfaces
 		former := kept.Provider().RawV1Alpha1().MachineConfig.MachineNetwork
-		for i, device := range former.NetworkInterfaces { //nolint:staticcheck // the same
+		for i, device := range former.NetworkInterfaces {
 			if i < len(own) {
 				own[i].DeviceVIPConfig = device.DeviceVIPConfig
 			}

@@ -211,8 +211,8 @@ func named(nodes []turn.Node, name string) bool {
 
 // awaitNew waits for the declared nodes that do not answer and have no Node object, and reports whether there are any. Such a node may not
 // exist yet, and gets the new CA with its first configuration. But an interrupted run may have given it one, so that it installs Talos, or
-// boots. With the former CA of Talos alone, nobody could ask its API any more, and it would get no certificates; with that of etcd, it would
-// join, and then refuse the others.
+// boots. With the former CA of Talos alone, nobody could ask its API any more, and it would get no certificates. With that of etcd, it
+// would join, and then refuse the others.
 func (j *job) awaitNew(ctx context.Context) bool {
 	silent := xslices.Filter(j.ca.inOrder(Accept, j.Nodes), func(node turn.Node) bool {
 		return slices.Contains(j.report.Silent, node.Name)
