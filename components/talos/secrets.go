@@ -117,7 +117,7 @@ func (r *registrar) makeGenerations(ctx *pulumi.Context, first *machine.Secrets)
 func (r *registrar) laterGeneration(ctx *pulumi.Context, ca replaceable, number int, former pulumi.Resource) (*machine.Secrets, error) {
 	name := ofGeneration(r.NameOf(ca.prefix+"secrets"), number)
 	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error {
-		if err := (&rotate.Spec{Target: turn.Target{Skip: r.Lifecycle.Skip}}).RefuseSkipped(); err != nil {
+		if err := (&rotate.Spec{Of: ca.of, Target: turn.TargetOf(r.Cluster, r.Machines())}).RefuseSkipped(); err != nil {
 			return err
 		}
 		if !ctx.DryRun() || number < ca.generation(r.Lifecycle.CertificateAuthorities) {

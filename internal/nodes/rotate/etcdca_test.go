@@ -238,6 +238,16 @@ func TestRun_OfEtcdChangesNothingWhileAMemberWouldBeLeftBehind(t *testing.T) {
 	assert.Empty(t, f.events)
 }
 
+func TestRun_OfEtcdNeedsNoWorkerThatIsLeftOut(t *testing.T) {
+	s, f := ofThree(t)
+	s.Skip = []cluster.SkippedNode{{Name: "worker-1", Reason: "waits for a disk"}}
+	_, _, err := rotated(t, s, f)
+	require.NoError(t, err)
+	s.Skip = []cluster.SkippedNode{{Name: "worker-1", Reason: "waits for a disk"}, {Name: "cp-3", Reason: "waits for a disk"}}
+	_, _, err = rotated(t, s, f)
+	require.ErrorContains(t, err, "lifecycle.skip: leaves out cp-3, and every node needs the new CA")
+}
+
 // The machine of cp-3 is lost in the middle. Nothing but the run can be done with the other two, and with both of them etcd has its quorum.
 func TestRun_OfEtcdGoesOnWithTwoMembersWhenTheThirdIsLost(t *testing.T) {
 	s, f := ofThree(t)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/siderolabs/gen/xslices"
-
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -100,13 +98,19 @@ func (s *Spec) Validate() error {
 	return errors.Join(problems...)
 }
 
-// RefuseSkipped returns why no CA is replaced while nodes are left out; nil if none is. A node without the new CA could not go on with the
-// others once the former one is refused.
+// RefuseSkipped returns why no CA is replaced while nodes are left out that have it; nil if none is. A node without the new CA could not go
+// on with the others once the former one is refused.
 func (s *Spec) RefuseSkipped() error {
-	if len(s.Skip) == 0 {
+	var names []string
+	for _, node := range s.Skip {
+		worker := slices.ContainsFunc(s.Nodes, func(one turn.Node) bool { return one.Name == node.Name && one.Role == cluster.Worker })
+		if s.Of != Etcd || !worker {
+			names = append(names, node.Name)
+		}
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	names := xslices.Map(s.Skip, func(node cluster.SkippedNode) string { return node.Name })
 	return fmt.Errorf("lifecycle.skip: leaves out %s, and every node needs the new CA; remove it from lifecycle.skip once it is back, or "+
 		"remove the node from nodePools", strings.Join(names, ", "))
 }
