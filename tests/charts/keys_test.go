@@ -132,7 +132,7 @@ type keyList map[string]string
 func (l keyList) add(path, words string) {
 	l[path] = cmp.Or(words, l[path])
 	for path = above(path); path != ""; path = above(path) {
-		l[path] = l[path]
+		l[path] += "" // the keys above it are keys, too
 	}
 }
 

@@ -5,11 +5,14 @@ import (
 	"github.com/slipway-platform/slipway/preview/flux"
 )
 
-// What builds the tree is shared with the preview of a change.
+// Layer and Object are what the preview of a change builds, too.
 type (
 	Layer  = flux.Layer
 	Object = flux.Object
 )
+
+// Build builds the tree as the preview of a change does.
+var Build = flux.Build
 
 const (
 	fluxNamespace  = cluster.FluxNamespace
@@ -21,7 +24,6 @@ const (
 )
 
 var (
-	Build = flux.Build
 	list  = flux.List
 	clean = flux.Clean
 )
