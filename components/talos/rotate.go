@@ -76,8 +76,7 @@ func (r *registrar) rotate(
 	case rotate.Kubernetes:
 		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces
 	case rotate.Etcd:
-		declared := turn.DeclaredOf(r.Cluster, r.Machines())
-		spec.Target, spec.Limits = declared.Target, &declared.TurnLimits
+		spec.Limits = &r.Lifecycle.TurnLimits // without generations: a machine that waits for this run to be made anew holds up no turn
 	}
 	authorities := pulumix.Val([]rotate.Authority(nil))
 	for _, generation := range generations {

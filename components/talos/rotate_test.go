@@ -30,7 +30,7 @@ func pem(name string) string {
 }
 
 // rotated records the registration of a cluster of generations. Its machine secrets differ by the resources' names.
-func rotated(t *testing.T, talos, kubernetes, etcd int) *mocks.Recorder {
+func rotated(t *testing.T, talos, kubernetes, etcd int, change ...func(*cluster.Cluster)) *mocks.Recorder {
 	t.Helper()
 	r := answers(&mocks.Recorder{})
 	others := r.OnResource
@@ -50,7 +50,7 @@ func rotated(t *testing.T, talos, kubernetes, etcd int) *mocks.Recorder {
 			},
 		}), nil
 	}
-	require.NoError(t, r.Run(program(arguments(t, generation(talos, kubernetes, etcd)), nil)))
+	require.NoError(t, r.Run(program(arguments(t, append(change, generation(talos, kubernetes, etcd))...), nil)))
 	return r
 }
 
@@ -187,7 +187,7 @@ func TestTalosCluster_HasAKubeconfigForEachGeneration(t *testing.T) {
 }
 
 func TestTalosCluster_ReplacesEtcdsCAAfterTheOthers(t *testing.T) {
-	r := rotated(t, 2, 2, 3)
+	r := rotated(t, 2, 2, 3, func(c *cluster.Cluster) { c.NodePools[0].Nodes[2].Generation = 2 })
 	run := r.Resource(t, "infra-etcd-rotate")
 	assert.True(t, r.After(run, r.Resource(t, "infra-kubernetes-rotate")), "it drains by the Kubernetes API")
 	for _, later := range append(r.OfType(typeVM), r.Resource(t, "infra-retire"), r.Resource(t, "infra-upgrade")) {
@@ -198,6 +198,9 @@ func TestTalosCluster_ReplacesEtcdsCAAfterTheOthers(t *testing.T) {
 	assert.NotEmpty(t, spec.Talosconfig)
 	assert.Empty(t, spec.LeaveNamespaces)
 	assert.Positive(t, spec.Limits.DrainTimeout.Duration)
+	for _, node := range spec.Nodes {
+		assert.Zero(t, node.Generation, "a machine that is made anew after this run holds up no turn")
+	}
 	require.Len(t, spec.Authorities, 3)
 	for i, name := range []string{"infra-secrets", "infra-etcd-secrets-2", "infra-etcd-secrets-3"} {
 		assert.Equal(t, rotate.Authority{Certificate: pem("ETCD " + name), Key: pem("ETCD KEY " + name)}, spec.Authorities[i])

@@ -98,8 +98,8 @@ func virtualIP(full machineryconfig.Provider) netip.Addr {
 	return netip.Addr{}
 }
 
-// lasting returns the configuration that a node runs, with the virtual IP that it takes back if it has stepped aside. Whatever else is on
-// its disk is for its next boot.
+// lasting returns the configuration that a node runs, with the virtual IP that it takes back if it has stepped aside. What another run
+// has left on its disk for the next boot is not in it: that run, once it goes on, brings it again.
 func lasting(ctx context.Context, talos *client.Client) (machineryconfig.Provider, error) {
 	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
 	if err != nil {

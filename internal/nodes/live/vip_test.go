@@ -96,7 +96,7 @@ func TestStepAside_LeavesTheVirtualIPUntilTheNextConfiguration(t *testing.T) {
 }
 
 // A killed run may have given the node a configuration for its next boot.
-func TestChangeConfiguration_LeavesToTheNextBootWhatIsForIt(t *testing.T) {
+func TestChangeConfiguration_AppliesNothingThatWasLeftForTheNextBoot(t *testing.T) {
 	live, node, talos := holder(t)
 	_, err := live.StepAside(t.Context(), node)
 	require.NoError(t, err)

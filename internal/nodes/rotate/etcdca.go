@@ -3,6 +3,7 @@ package rotate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ type etcdCA struct {
 
 func newEtcdCA(j *job, on etcd) etcdCA {
 	declared := turn.Declared{Target: j.Target, TurnLimits: *j.Limits, TurnChecks: j.TurnChecks}
+	declared.Nodes = slices.DeleteFunc(slices.Clone(j.Nodes), func(node turn.Node) bool { return j.Skip.Has(node.Name) })
 	return etcdCA{j, on, &turn.Engine{Cluster: on.Turns(), Declared: declared, Say: j.Say}}
 }
 
@@ -73,7 +75,7 @@ func (j etcdCA) coversMembers(ctx context.Context, nodes []turn.Node) error {
 		return nil
 	}
 	return fmt.Errorf("these members of etcd would be left behind: %s; if one has just joined, run up again; if one leaves, declare it again "+
-		"for this run, and remove it in a later one; if its machine is lost%s", strings.Join(behind, ", "), j.byHand())
+		"for this run, and remove it in a later one; %s", strings.Join(behind, ", "), lostMember)
 }
 
 func (j etcdCA) members(ctx context.Context) (members []talosapi.Member, err error) {
@@ -95,9 +97,11 @@ func (j etcdCA) inOrder(_ Pass, nodes []turn.Node) []turn.Node {
 	return xslices.Filter(turn.ControlPlanes(nodes), func(node turn.Node) bool { return named(j.Nodes, node.Name) })
 }
 
-func (etcdCA) byHand() string {
-	return ", run talosctl -n CONTROL-PLANE etcd remove-member ID and kubectl delete node NAME, raise its generation, and run up"
-}
+func (etcdCA) remedy() string { return "fix them; " + lostMember }
+
+// lostMember is the way out for a control plane that cannot be fixed.
+const lostMember = "if a machine is lost, run talosctl -n CONTROL-PLANE etcd remove-member ID and kubectl delete node NAME, raise its " +
+	"generation, and run up"
 
 func (etcdCA) settles() time.Duration { return turn.StableFor }
 

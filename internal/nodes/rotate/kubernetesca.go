@@ -135,7 +135,7 @@ func (kubernetesCA) leftBehind(one sight, joined map[string]turn.KubeNode) error
 	return errors.New("it has no Node object")
 }
 
-func (kubernetesCA) byHand() string { return " and run kubectl delete node NAME" }
+func (kubernetesCA) remedy() string { return fixOrRemove + " and run kubectl delete node NAME" }
 
 // missing implements ca. A worker has no API server that could prove more.
 func (j kubernetesCA) missing(ctx context.Context, pass Pass, node turn.Node, trust Trust) string {

@@ -60,8 +60,8 @@ type ca interface {
 	// leftBehind returns why a node of the cluster cannot get the new CA; nil if it can, or if nothing is lost when it does not: it has
 	// not joined, or it is dead and leaves.
 	leftBehind(one sight, joined map[string]turn.KubeNode) error
-	// byHand is what a person does besides for a node that is removed from the stack file.
-	byHand() string
+	// remedy is what a person does for nodes that would be left behind.
+	remedy() string
 	// take makes one pass on a node, and waits until it works with it.
 	take(ctx context.Context, pass Pass, node turn.Node) error
 	// missing returns what is missing until a node that trusts what a pass wants has made the pass.
@@ -185,7 +185,7 @@ func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 			}
 		}
 		if len(behind) > 0 {
-			return "these nodes would be left behind: " + reasons(behind) + "; fix them, or remove them from the stack file" + j.ca.byHand(), nil
+			return "these nodes would be left behind: " + reasons(behind) + "; " + j.ca.remedy(), nil
 		}
 		return "", nil
 	})

@@ -22,7 +22,7 @@ type talosCA struct {
 func (talosCA) check(context.Context, []turn.Node) error            { return nil }
 func (talosCA) beforePass(context.Context, Pass, []turn.Node) error { return nil }
 func (talosCA) inOrder(_ Pass, nodes []turn.Node) []turn.Node       { return nodes }
-func (talosCA) byHand() string                                      { return "" }
+func (talosCA) remedy() string                                      { return fixOrRemove }
 func (talosCA) settles() time.Duration                              { return 0 }
 
 // leftBehind implements ca. A node that answers gets the new CA, whatever its Node says.
@@ -64,3 +64,5 @@ func (c talosClients) Ask(ctx context.Context, node turn.Node, own int, servers 
 		return err
 	}))
 }
+
+const fixOrRemove = "fix them, or remove them from the stack file"
