@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Monitors listen on this port, with the second version of Ceph's protocol.
+// MonitorPort is where monitors listen, with the second version of Ceph's protocol.
 const MonitorPort = 3300
 
 // pollInterval is how often a client asks for a monitor that does not answer, or a pool that is not active.

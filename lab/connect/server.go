@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/ecdsa"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/big"
@@ -119,10 +120,8 @@ func reply(w http.ResponseWriter, value any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
-		f, is := err.(*failure)
-		if !is {
-			f = &failure{http.StatusInternalServerError, err.Error()}
-		}
+		f := &failure{http.StatusInternalServerError, err.Error()}
+		_ = errors.As(err, &f)
 		w.WriteHeader(f.Status)
 		value = f
 	}

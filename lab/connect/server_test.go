@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -95,7 +96,7 @@ func TestServer_AnswersWithVaultsItems(t *testing.T) {
 func TestServer_TellsItsVersion(t *testing.T) {
 	s := server(t)
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/vaults", nil))
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/vaults", nil))
 	require.Equal(t, Version, w.Header().Get("1Password-Connect-Version"))
 	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
 }

@@ -45,7 +45,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	if err := validateCreate(r); err != nil {
 		return nil, err
 	}
-	release, err := d.acquire(operationExists, r.GetName())
+	release, err := d.acquire(r.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	if id == "" {
 		return nil, status.Error(codes.InvalidArgument, "empty volume ID in request")
 	}
-	release, err := d.acquire(operationExists, id)
+	release, err := d.acquire(id)
 	if err != nil {
 		return nil, err
 	}

@@ -108,11 +108,11 @@ func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabiliti
 }
 
 // acquire reserves the volumes for an operation, as ceph-csi does: another one must wait.
-func (d *Driver) acquire(format, volume string) (release func(), err error) {
+func (d *Driver) acquire(volume string) (release func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.busy[volume] {
-		return nil, status.Errorf(codes.Aborted, format, volume)
+		return nil, status.Errorf(codes.Aborted, operationExists, volume)
 	}
 	if d.busy == nil {
 		d.busy = map[string]bool{}

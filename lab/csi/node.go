@@ -48,7 +48,7 @@ func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 	if _, err := os.Stat(staging); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "staging path %s does not exist on node", staging)
 	}
-	release, err := d.acquire(operationExists, id)
+	release, err := d.acquire(id)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (d *Driver) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRe
 	case staging == "":
 		return nil, status.Error(codes.InvalidArgument, "staging target path missing in request")
 	}
-	release, err := d.acquire(operationExists, id)
+	release, err := d.acquire(id)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (s *Server) repository(backend http.Handler, public bool) http.HandlerFunc 
 			http.Error(w, "HTTP Basic: Access denied", http.StatusUnauthorized)
 		default:
 			if strings.HasSuffix(r.URL.Path, "/info/refs") {
-				if _, err := s.update(r.Context()); err != nil {
+				if err := s.update(r.Context()); err != nil {
 					s.Log.Error("git update", "err", err)
 					http.Error(w, err.Error(), http.StatusInternalServerError)
 					return
@@ -103,13 +103,15 @@ func (s *Server) allowed(r *http.Request, public bool) bool {
 	return ok && same == 1
 }
 
-// update fetches the checkout's HEAD into the bare repository, and returns the commit that the branches point to.
-func (s *Server) update(ctx context.Context) (string, error) {
+// update fetches the checkout's HEAD into the bare repository.
+func (s *Server) update(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.updateLocked(ctx)
+	_, err := s.updateLocked(ctx)
+	return err
 }
 
+// updateLocked is update, and returns the commit that the branches point to.
 func (s *Server) updateLocked(ctx context.Context) (string, error) {
 	if !s.created {
 		if _, err := git(ctx, "init", "--quiet", "--bare", s.Dir); err != nil {

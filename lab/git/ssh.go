@@ -204,7 +204,7 @@ func (s *SSH) run(ctx context.Context, command, protocol string, channel ssh.Cha
 	case "/"+strings.TrimPrefix(path, "/") != s.Server.Path:
 		return refuse("fatal: '" + path + "' does not appear to be a git repository")
 	}
-	if _, err := s.Server.update(ctx); err != nil {
+	if err := s.Server.update(ctx); err != nil {
 		s.Server.Log.Error("git update", "err", err)
 		return refuse("fatal: " + err.Error())
 	}

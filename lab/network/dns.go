@@ -24,7 +24,7 @@ type Names struct {
 // ServeDNS answers questions for addresses on UDP port 53 of an address, until ctx ends. For anything else, such as reverse names, the
 // answer is that nothing is known. TCP is not modelled: no answer is too long for UDP.
 func ServeDNS(ctx context.Context, at netip.Addr, names Names, log *slog.Logger) error {
-	return serveUDP(ctx, netip.AddrPortFrom(at, 53), log, func(question []byte) ([]byte, error) { return names.answer(question) })
+	return serveUDP(ctx, netip.AddrPortFrom(at, 53), log, names.answer)
 }
 
 // answer returns the answer to a question.

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -78,7 +79,7 @@ func TestArtifacts_AreInTheFormOfFluxAndOfTheNewestCommit(t *testing.T) {
 	files := map[string]string{}
 	for reader := tar.NewReader(unpacked); ; {
 		header, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		require.NoError(t, err)

@@ -105,10 +105,10 @@ func mismatch(made block.EncryptionProviderType, declared configconfig.Encryptio
 	if declared != nil {
 		wanted = declared.Provider()
 	}
-	switch {
-	case made == wanted:
+	switch made {
+	case wanted:
 		return nil
-	case made == block.EncryptionProviderNone:
+	case block.EncryptionProviderNone:
 		return errors.New("block dev type mismatch: xfs != luks")
 	}
 	return errors.New("filesystem type mismatch: luks != xfs")

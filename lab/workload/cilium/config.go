@@ -31,23 +31,12 @@ func (c ciliumConfig) get(key, otherwise string) string {
 	return cmp.Or(c[key], otherwise)
 }
 
-func (c ciliumConfig) on(key string, otherwise bool) bool {
+func (c ciliumConfig) on(key string) bool {
 	v, err := strconv.ParseBool(c[key])
-	if err != nil {
-		return otherwise
-	}
-	return v
+	return err == nil && v
 }
 
 func (c ciliumConfig) cluster() string { return c.get("cluster-name", "default") }
-
-// tunnel is the tunnel protocol; empty with native routing.
-func (c ciliumConfig) tunnel() string {
-	if c.get("routing-mode", "tunnel") == "native" {
-		return ""
-	}
-	return c.get("tunnel-protocol", "vxlan")
-}
 
 // buildConfig is the agent's init container `config`. It reads the ConfigMap and fails without it.
 func buildConfig(ctx context.Context, c workload.Container) (*workload.Instance, error) {

@@ -164,13 +164,13 @@ func (l *LoadBalancers) backends(s *corev1.Service, port string) (out []string) 
 // announced tells whether some ready agent announces the addresses of a Service.
 func (l *LoadBalancers) announced(s *corev1.Service) bool {
 	for node, config := range l.cilium.ready() {
-		if config.on("enable-l2-announcements", false) && slices.ContainsFunc(l.l2.List(), func(policy *unstructured.Unstructured) bool {
+		if config.on("enable-l2-announcements") && slices.ContainsFunc(l.l2.List(), func(policy *unstructured.Unstructured) bool {
 			return l.announcesL2(policy, s, node)
 		}) {
 			return true
 		}
 		// The lab has no routers. They are assumed to accept every session and every route.
-		if config.on("enable-bgp-control-plane", false) && len(l.bgpConfig.List()) > 0 &&
+		if config.on("enable-bgp-control-plane") && len(l.bgpConfig.List()) > 0 &&
 			slices.ContainsFunc(l.bgp.List(), func(one *unstructured.Unstructured) bool { return advertises(one, s) }) {
 			return true
 		}

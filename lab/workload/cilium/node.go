@@ -17,7 +17,7 @@ var ciliumNodes = schema.GroupVersionResource{Group: "cilium.io", Version: "v2",
 // announce writes the node's CiliumNode, as an agent does with Kubernetes' pod ranges. Other agents and people read the
 // node's addresses there. It does not write an unchanged one.
 func (a *agent) announce(ctx context.Context, n *corev1.Node, ranges []string) error {
-	spec := ciliumNodeSpec(n, ranges, a.settings().on("enable-wireguard", false))
+	spec := ciliumNodeSpec(n, ranges, a.settings().on("enable-wireguard"))
 	raw, err := json.Marshal(map[string]any{"uid": n.UID, "spec": spec})
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (n *Cilium) startOperator(ctx context.Context, c workload.Container) (*work
 		}
 		n.crdsInstalled()
 		i.SetReady(true)
-		if config.on("enable-gateway-api", false) {
+		if config.on("enable-gateway-api") {
 			go o.gatewayAPI(ctx)
 		}
 		go o.loadBalancerIPAM(ctx)
