@@ -5,11 +5,11 @@ import (
 	"github.com/slipway-platform/slipway/preview/flux"
 )
 
-// Layer and Object are what the preview of a change builds, too.
-type (
-	Layer  = flux.Layer
-	Object = flux.Object
-)
+// Layer is a Kustomization of Flux with what it applies, as the preview of a change builds it.
+type Layer = flux.Layer
+
+// Object is an object of a layer.
+type Object = flux.Object
 
 // Build builds the tree as the preview of a change does.
 var Build = flux.Build
