@@ -6,6 +6,7 @@ import (
 	stdx509 "crypto/x509"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,8 +45,18 @@ func etcdCAReplaced(l *lab) {
 	up.kill("infra")
 	require.Equal(t, former, l.etcdCAs(controlPlanes[1]), "control planes change one after the other")
 	require.NotEqual(t, saved, l.snapshots(), "etcd was not saved before the new CA")
-	out := l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
+	up = l.up("infra")
+	up.reaches("all control planes accept only the new CA", func() bool {
+		return !slices.ContainsFunc(controlPlanes, func(node string) bool {
+			all := l.etcdCAs(node)
+			return len(all) != 1 || all[0] == former[0]
+		})
+	})
+	twice := l.bootIDs(controlPlanes)
+	out, err := up.end(longest)
+	require.NoError(t, err, "%s", end(out))
 	require.Contains(t, out, "generation 2 of etcd's CA")
+	require.Equal(t, twice, l.bootIDs(controlPlanes), "a control plane has rebooted once more, for the configuration that it had already")
 	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
 
 	declared := string(decoded(t, l.generations()[1].MachineSecrets.Certs.Etcd.Cert))
@@ -63,6 +74,15 @@ func etcdCAReplaced(l *lab) {
 	require.Equal(t, talosconfig, l.output("talosconfig"), "Talos has its own CA")
 	require.Equal(t, kubeconfig, l.output("kubeconfig"), "Kubernetes has its own CA")
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+}
+
+// bootIDs returns the ids of the boots of nodes, as the machines say.
+func (l *lab) bootIDs(nodes []string) (all []string) {
+	l.t.Helper()
+	for _, node := range nodes {
+		all = append(all, strings.TrimSpace(l.onNode(node, "read", "/proc/sys/kernel/random/boot_id")))
+	}
+	return all
 }
 
 // etcdCAs returns the certificates of the CAs that a control plane has for etcd, in PEM, the one that issues first; none while it does not
