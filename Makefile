@@ -117,7 +117,7 @@ real-talos-joins: real-talos-tools ## The real Talos: killed runs, joining machi
 	$(LAB_TESTS) -tags e2e -timeout 75m -run '^TestRealTalos_Joins'
 
 .PHONY: real-talos-changes
-real-talos-changes: real-talos-tools ## The real Talos: changes of the configuration, of Talos, Kubernetes, a disk, the CA (about 45 minutes; needs QEMU)
+real-talos-changes: real-talos-tools ## The real Talos: changes of the configuration, of Talos, Kubernetes, a disk, the CAs (about 50 minutes; needs QEMU)
 	$(LAB_TESTS) -tags e2e -timeout 85m -run '^TestRealTalos_TakesChanges'
 
 .PHONY: real-talos-control-planes

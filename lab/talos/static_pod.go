@@ -67,8 +67,8 @@ func (b *boot) podSpec(name string) string {
 	return kubernetes.ComponentOf(b.config, name).Spec() + " of kubelet " + release
 }
 
-// planeLocked is the control plane of the node's cluster, if the node's own etcd runs and is not cut off; nil otherwise. The caller holds the
-// site's mutex.
+// planeLocked is the control plane of the node's cluster, if the node's own etcd runs and is not cut off; nil otherwise. The caller holds
+// the site's mutex.
 func (b *boot) planeLocked() ControlPlane {
 	if e := b.cluster.etcd; b.etcdUp && e != nil && e.ready && !e.cutOff(b.inst.etcd) {
 		return e.controlPlane

@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
@@ -86,14 +87,15 @@ func (c etcdClients) Stage(ctx context.Context, node turn.Node, trust Trust) err
 func (c etcdClients) Serves(ctx context.Context, node turn.Node, trust Trust) string {
 	missing, err := ofNode(ctx, c.clients, node, func(ctx context.Context, talos *client.Client) (string, error) {
 		made, err := safe.StateGetByID[*secrets.Etcd](ctx, talos.COSI, secrets.EtcdID)
-		if err != nil {
+		if err != nil && !state.IsNotFoundError(err) {
 			return "", err
 		}
-		written, err := safe.StateGetByID[*etcdres.PKIStatus](ctx, talos.COSI, etcdres.PKIID)
-		if err != nil {
-			return "", err
+		written, unwritten := safe.StateGetByID[*etcdres.PKIStatus](ctx, talos.COSI, etcdres.PKIID)
+		if unwritten != nil && !state.IsNotFoundError(unwritten) {
+			return "", unwritten
 		}
-		if !issued(made.TypedSpec(), trust.Issuing) || written.TypedSpec().Version != made.Metadata().Version().String() {
+		if err != nil || unwritten != nil || !issued(made.TypedSpec(), trust.Issuing) ||
+			written.TypedSpec().Version != made.Metadata().Version().String() {
 			return "its etcd has no certificate of the CA that issues yet", nil
 		}
 		service, err := talosapi.Clients{node.Address: talos}.Service(ctx, node.Address, "etcd")

@@ -236,3 +236,10 @@ func TestClients_OfKubernetesChangeTheClustersCA(t *testing.T) {
 		assert.Equal(t, trust, c.trust(in), kind)
 	}
 }
+
+// A control plane that boots has no certificates of etcd yet, although its API answers.
+func TestClients_SayThatEtcdHasNoCertificateYet(t *testing.T) {
+	_, c, at := serve(t)
+	etcd := etcdClients{clients: c.clients}
+	assert.Equal(t, "its etcd has no certificate of the CA that issues yet", etcd.Serves(t.Context(), at, Trust{Issuing: c.certificates[0]}))
+}
