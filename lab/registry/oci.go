@@ -24,12 +24,14 @@ const (
 )
 
 // OCI is an in-memory registry with chart archives, each tagged with the chart's version. charts maps a repository such
-// as "controlplaneio-fluxcd/charts/flux-operator" to the path of an archive.
-func OCI(charts map[string]string) (http.Handler, error) {
+// as "controlplaneio-fluxcd/charts/flux-operator" to the paths of archives.
+func OCI(charts map[string][]string) (http.Handler, error) {
 	handler := oci.New(oci.Logger(log.New(io.Discard, "", 0)))
-	for repository, path := range charts {
-		if err := push(handler, repository, path); err != nil {
-			return nil, fmt.Errorf("OCI registry: %s: %w", repository, err)
+	for repository, paths := range charts {
+		for _, path := range paths {
+			if err := push(handler, repository, path); err != nil {
+				return nil, fmt.Errorf("OCI registry: %s: %w", repository, err)
+			}
 		}
 	}
 	return handler, nil

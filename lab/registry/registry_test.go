@@ -73,7 +73,7 @@ func TestUnbuilt_HelmPrintsTheCommandThatBuildsTheChart(t *testing.T) {
 }
 
 func TestOCI_HelmPullsTheChartThatWasPushed(t *testing.T) {
-	h, err := OCI(map[string]string{"controlplaneio-fluxcd/charts/flux-operator": operatorChart(t)})
+	h, err := OCI(map[string][]string{"controlplaneio-fluxcd/charts/flux-operator": {operatorChart(t)}})
 	require.NoError(t, err)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)

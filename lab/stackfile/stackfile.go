@@ -30,6 +30,8 @@ type File struct {
 	OnePassword *OnePassword // nil if the stack reads nothing from 1Password
 
 	StorageVault string // of 1Password, through which clusters share a storage; "" without one
+
+	CiliumRepository string // of Cilium's chart, in place of Cilium's own; "" for that
 }
 
 // Pool is a pool of machines, with the values that differ from the stack's.
@@ -213,6 +215,9 @@ func Read(path string) (File, error) {
 			Storage struct {
 				Vault string `json:"vault"`
 			} `json:"slipway:storage"`
+			Cilium struct {
+				Repository string `json:"repository"`
+			} `json:"slipway:cilium"`
 		} `json:"config"`
 	}
 	if err := yaml.Unmarshal(data, &raw); err != nil {
@@ -220,7 +225,8 @@ func Read(path string) (File, error) {
 	}
 	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID,
 		Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
-		Peers: raw.Config.Mesh.Peers, OnePassword: raw.Config.Secrets.OnePassword, StorageVault: raw.Config.Storage.Vault}
+		Peers: raw.Config.Mesh.Peers, OnePassword: raw.Config.Secrets.OnePassword, StorageVault: raw.Config.Storage.Vault,
+		CiliumRepository: raw.Config.Cilium.Repository}
 	f.ID = cmp.Or(f.ID, 1)
 	if n := &f.Network; !n.Gateway.IsValid() && n.NodeCIDR.IsValid() {
 		n.Gateway = n.NodeCIDR.Masked().Addr().Next()
@@ -253,6 +259,9 @@ func (f File) check() error {
 	}
 	if app := f.GitOps.GitHubApp; app != nil && app.BaseURL != "" {
 		urls = append(urls, named{"slipway:gitops.githubApp.baseURL", app.BaseURL, "https"})
+	}
+	if f.CiliumRepository != "" {
+		urls = append(urls, named{"slipway:cilium.repository", f.CiliumRepository, "https"})
 	}
 	for _, one := range urls {
 		if u, err := url.Parse(one.url); err != nil || u.Scheme != one.scheme || u.Host == "" {

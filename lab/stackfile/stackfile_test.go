@@ -93,6 +93,14 @@ func TestFind_ReportsWhatItCannotSimulate(t *testing.T) {
 	require.ErrorContains(t, err, "Pulumi.x.yaml")
 }
 
+func TestFind_ReadsAnotherRepositoryOfCiliumsChart(t *testing.T) {
+	files, err := Find(write(t, "Pulumi.x.yaml", minimal+"  slipway:cilium: {repository: \"https://charts.example.test/cilium\"}\n"))
+	require.NoError(t, err)
+	require.Equal(t, "https://charts.example.test/cilium", files[0].CiliumRepository)
+	_, err = Find(write(t, "Pulumi.x.yaml", minimal+"  slipway:cilium: {repository: charts.example.test}\n"))
+	require.ErrorContains(t, err, `slipway:cilium.repository: "charts.example.test" is no https URL`)
+}
+
 func TestFind_ReadsTheCommittedStackFiles(t *testing.T) {
 	files, err := Find(filepath.Join("..", ".."))
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ const (
 	certManagerHost = "charts.jetstack.io"
 	ociHost         = "ghcr.io"
 	operatorOCI     = "controlplaneio-fluxcd/charts/flux-operator"
+	olderOperator   = "0.58.0" // the version of a second chart with the same flux-operator
 	spegelOCI       = "spegel-org/helm-charts/spegel"
 
 	connectHost         = "1password.github.io" // below /connect-helm-charts
@@ -131,13 +132,19 @@ func (w *World) ociRegistry() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	archives := map[string]string{operatorOCI: operator}
+	older, err := charts.As(olderOperator, operator, w.Home.Dir)
+	if err != nil {
+		return nil, err
+	}
+	archives := map[string][]string{operatorOCI: {operator, older}}
 	for repository, chart := range map[string]string{
 		spegelOCI: "spegel", victoriaMetrics: "victoria-metrics-k8s-stack", cloudNativePGRepo: "cloudnative-pg", podinfoRepo: "podinfo",
 	} {
-		if archives[repository], err = charts.Pack(chart, w.Home.Dir); err != nil {
+		archive, err := charts.Pack(chart, w.Home.Dir)
+		if err != nil {
 			return nil, err
 		}
+		archives[repository] = []string{archive}
 	}
 	return registry.OCI(archives)
 }

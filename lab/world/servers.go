@@ -127,6 +127,10 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 		{name: factoryHost, port: "443", what: "Talos image factory", handler: w.factory.Handler()},
 		{name: ciliumHost, port: "443", what: "Cilium chart repository", handler: chartRepository},
 	}
+	mirrors, err := w.ciliumMirrors(chartRepository)
+	if err != nil {
+		return nil, err
+	}
 	core, err := w.coreHosts()
 	if err != nil {
 		return nil, err
@@ -152,13 +156,34 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, source := range sources {
+	for _, source := range append(mirrors, sources...) {
 		hosts = join(hosts, source)
 	}
 	if w.real != nil {
 		return w.real.withImages(hosts)
 	}
 	return hosts, nil
+}
+
+// ciliumMirrors are the repositories with Cilium's chart that the stack files declare in place of Cilium's own.
+func (w *World) ciliumMirrors(charts http.Handler) (mirrors []host, err error) {
+	for _, stack := range w.stacks {
+		if stack.CiliumRepository == "" || strings.Contains(stack.CiliumRepository, "//"+ciliumHost) {
+			continue
+		}
+		mirror, err := hostOf(stack.CiliumRepository, "mirror of Cilium's chart repository")
+		if err != nil {
+			return nil, err
+		}
+		at, err := url.Parse(stack.CiliumRepository)
+		if err != nil {
+			return nil, err
+		}
+		path := strings.TrimSuffix(at.Path, "/")
+		mirror.handler, mirror.owns = http.StripPrefix(path, charts), below(path)
+		mirrors = append(mirrors, mirror)
+	}
+	return mirrors, nil
 }
 
 // authorityOf returns the CA of a host's certificate.

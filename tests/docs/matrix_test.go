@@ -146,12 +146,6 @@ var madeElsewhere = map[string][]string{
 	"TestStorage_AProviderAndItsConsumerGivePodsVolumes": {
 		"an application, and everything below `kubernetes/`",
 	},
-	"not made: the lab has one release of Flux and one of flux-operator": {
-		"`gitops.flux`, `gitops.operator`",
-	},
-	"not made: the lab serves the chart at one address": {
-		"`cilium.repository`",
-	},
 	"TestRefuseSwitch_NamesTheManualSteps": {
 		"`cilium.mode`",
 	},

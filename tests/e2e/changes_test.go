@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -26,6 +27,7 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 	}
 	load.during(l, []change{
 		{"what touches nothing", nothingTouched.make(load)},
+		{"another Flux and another operator of it", newerFlux.make(load)},
 		{"another source of Flux with the same manifests", anotherSource.make(load)},
 		{"settings of manifests", anotherSetting.make(load)},
 		{"a smaller pool of load balancers", smallerPool.make(load)},
@@ -53,8 +55,12 @@ func TestLifecycle_EachRowOfTheTableDoesWhatItSays(t *testing.T) {
 func changeable(s settings) {
 	s.withoutProviders()
 	skip := map[string]any{"skip": true}
+	s.set("cilium", map[string]any{"repository": "https://charts.home.arpa/mirrors/cilium"})
 	s.set("crds", map[string]any{"victoriaMetrics": skip, "cloudnativePG": skip, "rook": skip, "cephCSI": skip})
-	s.set("gitops", map[string]any{"timeout": "4m", "settings": map[string]any{"DOMAIN": "infra.home.arpa", "GREETING": "hello"}})
+	s.set("gitops", map[string]any{
+		"timeout": "4m", "settings": map[string]any{"DOMAIN": "infra.home.arpa", "GREETING": "hello"},
+		"flux": map[string]any{"version": "2.8.8"}, "operator": map[string]any{"version": "0.58.0"},
+	})
 	delete(s.balancers(), "mesh")
 	s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
 	s["slipway:nodePools"] = append(s["slipway:nodePools"].([]any), map[string]any{
@@ -109,6 +115,15 @@ var nothingTouched = run{rows: []row{
 		edit: func(s settings) { s.set("proxmox", map[string]any{"cluster": "rack-7"}) },
 		arrived: func(l *lab) bool {
 			return l.field("node/infra-worker-1", `{.metadata.labels.topology\.kubernetes\.io/region}`) == "rack-7"
+		},
+	},
+	{
+		cell: "`cilium.repository`", does: "nothing, if it has the same chart",
+		edit: func(s settings) { s.set("cilium", map[string]any{"repository": "https://helm.cilium.io/"}) },
+		arrived: func(l *lab) bool {
+			resources, _ := l.state()
+			i := slices.IndexFunc(resources, func(r map[string]any) bool { return strings.HasSuffix(r["urn"].(string), "::cilium-release") })
+			return strings.Contains(fmt.Sprint(resources[i]["outputs"]), "https://helm.cilium.io/")
 		},
 	},
 	{
@@ -189,6 +204,24 @@ var nothingTouched = run{rows: []row{
 		edit: func(s settings) { s.set("gitops", map[string]any{"deletionPolicy": "delete"}) },
 	},
 }}
+
+// newerFlux is the next minor release of Flux, with the next one of its operator. What Flux has applied stays.
+var newerFlux = run{
+	rows: []row{{
+		cell: "`gitops.flux`, `gitops.operator`", does: "rollout of Flux; workloads go on",
+		edit: func(s settings) {
+			s.set("gitops", map[string]any{"flux": map[string]any{"version": "2.9.5"}, "operator": map[string]any{"version": "0.59.0"}})
+		},
+		arrived: func(l *lab) bool {
+			return strings.HasPrefix(l.kubectl("get", "--namespace=flux-system", "fluxinstance/flux",
+				"--output=jsonpath={.status.lastAppliedRevision}"), "v2.9.5@") &&
+				strings.HasSuffix(l.kubectl("get", "--namespace=flux-system", "deployment/flux-operator",
+					"--output=jsonpath={.spec.template.spec.containers[0].image} {.status.updatedReplicas}"), ":v0.59.0 1")
+		},
+		stays: func(l *lab) string { return l.greeting("{.metadata.uid} {.data.words}") + l.balancer("stays") },
+	}},
+	effect: effect{replaced: []string{`^flux-system/`}},
+}
 
 // anotherSource has another URL, another branch and another folder, and is public.
 var anotherSource = run{rows: []row{publicSource, {

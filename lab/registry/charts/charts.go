@@ -19,6 +19,16 @@ import (
 //go:embed all:*/*
 var sources embed.FS
 
+// As packages the chart of an archive into dir as another version, which stands for one that the lab does not have.
+func As(version, archive, dir string) (string, error) {
+	chart, err := loader.LoadFile(archive)
+	if err != nil {
+		return "", fmt.Errorf("lab chart %s: %w", archive, err)
+	}
+	chart.Metadata.Version, chart.Metadata.AppVersion = version, "v"+version
+	return chartutil.Save(chart, dir)
+}
+
 // FluxOperator packages the chart of flux-operator into dir and returns the archive's path. crds is a folder of CRDs
 // from the operator's own source.
 func FluxOperator(dir, crds string) (string, error) {
