@@ -86,22 +86,31 @@ func withoutContent(err error, text []byte) error {
 var (
 	conflictMark = regexp.MustCompile(`^(<<<<<<< |=======$|>>>>>>> )`)
 	leadingTab   = regexp.MustCompile(`^ *\t`)
+	tabRefused   = regexp.MustCompile(`cannot start any token|a tab character (that violates indentation|where an indentation)`)
 )
 
-// unreadable returns why the parser reads nothing of a text. The parser's line is where it gives up, which may come after the fault.
-func unreadable(err error, text []byte) error {
+// misread matches an error of the parser's grammar, whose line is one too low: it counts from 0.
+var misread = regexp.MustCompile(`^line (\d+): (did not find expected (?:<|key|node|'-'|',').*)$`)
+
+// unreadable returns why the parser reads nothing of a text. The parser's line is where the mapping or list that it cannot read begins, or
+// where it gives up. The fault is above or below.
+func unreadable(failure error, text []byte) error {
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
 		switch line = strings.TrimRight(line, "\r\n"); {
 		case conflictMark.MatchString(line):
 			return fmt.Errorf("line %d: is a mark of a conflict in Git; resolve it", number)
-		case leadingTab.MatchString(line) && strings.Contains(err.Error(), "cannot start any token"):
+		case leadingTab.MatchString(line) && tabRefused.MatchString(failure.Error()):
 			return fmt.Errorf("line %d: begins with a tab; write spaces", number)
 		}
 	}
-	return fmt.Errorf("%s; look there and above for a wrong indentation, and for a quote or a bracket that is not closed",
-		strings.TrimPrefix(err.Error(), "yaml: "))
+	problem := strings.TrimPrefix(failure.Error(), "yaml: ")
+	if match := misread.FindStringSubmatch(problem); match != nil {
+		line, _ := strconv.Atoi(match[1]) // only digits match
+		problem = fmt.Sprintf("line %d: %s", line+1, match[2])
+	}
+	return fmt.Errorf("%s; look near it, above and below, for a wrong indentation, and for a quote or a bracket that is not closed", problem)
 }
 
 // aliasLine returns the line of the alias that the parser fails at, which its error does not tell. It is the first line with such
