@@ -311,6 +311,30 @@ func members(w *world, host byte) []string {
 	return out
 }
 
+func TestEtcd_TakesNoMemberWhileAVoterIsAway(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11)
+	w.install(configmachine.TypeControlPlane, 12)
+	dead, _ := w.install(configmachine.TypeControlPlane, 13)
+	w.bootstrap(11)
+	for _, h := range []byte{11, 12, 13} {
+		w.stage(h, talos.StageRunning)
+	}
+	list, err := w.admin(11).EtcdMemberList(w.ctx, &machine.EtcdMemberListRequest{})
+	require.NoError(t, err)
+	i := slices.IndexFunc(list.Messages[0].Members, func(m *machine.EtcdMember) bool { return m.Hostname == node(13) })
+	dead.PowerOff()
+	w.install(configmachine.TypeControlPlane, 14)
+	w.eventually("etcd refuses it, although two of three members run", func() bool {
+		return strings.Contains(w.dmesg(14), "retrying error: error adding member: etcdserver: unhealthy cluster")
+	})
+	require.NotContains(t, etcdMembers(w, 11), node(14))
+	id := list.Messages[0].Members[i].Id
+	require.NoError(t, w.admin(11).EtcdRemoveMemberByID(w.ctx, &machine.EtcdRemoveMemberByIDRequest{MemberId: id}))
+	w.stage(14, talos.StageRunning)
+	require.ElementsMatch(t, []string{node(11), node(12), node(14)}, etcdMembers(w, 11))
+}
+
 // A rebuilt machine has an empty disk. Talos removes the member of its name before it joins.
 func TestEtcd_ARebuiltControlPlaneTakesThePlaceOfItsFormerMember(t *testing.T) {
 	w := newWorld(t)

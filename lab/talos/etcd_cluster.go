@@ -116,6 +116,16 @@ func (e *etcdCluster) canLoseAll(members []*member) bool {
 	return !slices.ContainsFunc(members, func(m *member) bool { return !e.canLose(m) })
 }
 
+// takesMember tells whether a member that runs is connected to all members with a vote, but for those of a name, which a new one replaces.
+// etcd takes no new member otherwise, whatever its quorum.
+func (e *etcdCluster) takesMember(name string) bool {
+	voters := slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool { return m.learner || m.name == name })
+	connected := func(m *member) bool {
+		return m.runs() && !slices.ContainsFunc(voters, func(o *member) bool { return !o.runs() || !m.reaches(o) })
+	}
+	return len(voters) == 0 || slices.ContainsFunc(voters, connected)
+}
+
 // hasLearnerBut tells whether a member other than those of a name is a learner.
 func (e *etcdCluster) hasLearnerBut(name string) bool {
 	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner && m.name != name })

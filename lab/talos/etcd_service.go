@@ -101,14 +101,13 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 		if problem != "" && problem != reported {
 			b.Printk("[talos] retrying error: %s", problem)
 		}
+		if problem == unhealthyCluster {
+			b.removeFormer() // Talos does so before etcd refuses the new member
+		}
 		if reported = problem; e == nil || problem != "" || b.etcdFiles.Issuer == nil {
 			return false
 		}
-		// A machine that was rebuilt takes the place of the member with its name.
-		for _, former := range e.named(b.hostname) {
-			e.remove(former)
-			e.index++
-		}
+		b.removeFormer()
 		e.elect()
 		m := newMember(b)
 		m.learner = true
@@ -118,6 +117,17 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 		return true
 	})
 }
+
+// removeFormer removes the members with the name of this node, whose place it takes if it was rebuilt. The caller holds the site's mutex.
+func (b *boot) removeFormer() {
+	for _, former := range b.cluster.etcd.named(b.hostname) {
+		b.cluster.etcd.remove(former)
+		b.cluster.etcd.index++
+	}
+}
+
+// unhealthyCluster is etcd's refusal of a new member.
+const unhealthyCluster = "error adding member: etcdserver: unhealthy cluster"
 
 // waitingToJoin is the hint that Talos prints while etcd of a control plane is not bootstrapped and cannot join.
 const waitingToJoin = "etcd is waiting to join the cluster, if this node is the first node in the cluster, " +
@@ -131,13 +141,15 @@ func (b *boot) joinProblem() string {
 	case e == nil:
 		return ""
 	case b.memberMissing():
-		return "error adding member: etcdserver: unhealthy cluster"
+		return unhealthyCluster
 	case !e.quorum():
 		return "error getting etcd member list: etcdserver: no leader"
 	case b.etcdFiles.Issuer != nil && !slices.ContainsFunc(b.answering(false), e.follows):
 		return "error getting etcd member list: context deadline exceeded"
 	case !e.canLoseAll(e.named(b.hostname)):
 		return "error removing self from the member list: etcdserver: re-configuration failed due to not enough started members"
+	case !e.takesMember(b.hostname):
+		return unhealthyCluster
 	case e.hasLearnerBut(b.hostname):
 		return "error adding member: etcdserver: too many learner members in cluster"
 	}
