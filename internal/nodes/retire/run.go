@@ -62,7 +62,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if len(plan.Leave) == 0 && len(plan.Join) == 0 {
 		return report, nil
 	}
-	on, hangUp, err := connect(ctx, slices.Concat(plan.Stay, plan.Leave))
+	on, hangUp, err := connect(ctx, slices.Concat(plan.Stay, plan.Leave, spec.skipped()))
 	if err != nil {
 		return report, err
 	}
@@ -98,6 +98,9 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
 	if err := engine.CheckPods(ctx, plan.Leave...); err != nil {
+		return report, fmt.Errorf("nothing was removed: %w", err)
+	}
+	if err := awaitVoters(ctx, on, &spec, plan, log.Say); err != nil {
 		return report, fmt.Errorf("nothing was removed: %w", err)
 	}
 	leaving := leavingOSDs(ctx, on, plan, len(spec.Declared.Storage) > 0, log.Say)
@@ -221,23 +224,6 @@ func refuseLiving(ctx context.Context, plan Plan, on remover, say func(string, .
 // anyAnswers reports whether the Talos API of one of the control planes takes connections.
 func anyAnswers(ctx context.Context, on remover, nodes []turn.Node) bool {
 	return slices.ContainsFunc(turn.ControlPlanes(nodes), func(node turn.Node) bool { return on.Answers(ctx, node) })
-}
-
-// saveBeforeJoin takes a snapshot of etcd before it gets members. A cluster of which no control plane runs etcd has nothing to save: its
-// creation was interrupted, or it is lost, which the bootstrap finds out.
-func saveBeforeJoin(
-	ctx context.Context, on remover, spec *Spec, plan Plan, log *probe.Progress, report Report,
-) (Report, error) {
-	log.Say("%s will be new members of etcd", turn.Names(plan.Join))
-	if err := awaitEtcd(ctx, on, plan.Stay, log.Say); err != nil {
-		log.Say("there is no etcd to take a snapshot of: %v", err)
-		return report, nil
-	}
-	if err := saveEtcd(ctx, on, spec, plan, log, &report); err != nil {
-		return report, fmt.Errorf("nothing was changed: %w", err)
-	}
-	report.Took = log.Took()
-	return report, spec.Snapshots.Prune(spec.Cluster, report.Snapshot)
 }
 
 // saveEtcd takes a snapshot of etcd before one of its members is removed, or one is added. A control plane that leaves may be the only one

@@ -216,10 +216,10 @@ func (r *removal) spare(ctx context.Context) (missing string, err error) {
 		return "the Kubernetes API does not answer: " + err.Error(), nil
 	}
 	machines, errs := r.machines(ctx, append([]Node{r.node}, others...))
-	healthy := map[string]bool{r.node.Name: etcdProblem(machines[0], errs[0]) == ""}
+	healthy := map[string]bool{r.node.Name: EtcdProblem(machines[0], errs[0]) == ""}
 	var reasons []string
 	for i, other := range others {
-		problem := etcdProblem(machines[i+1], errs[i+1])
+		problem := EtcdProblem(machines[i+1], errs[i+1])
 		if at := nodes[other.Name]; problem == "" && at.Ours && at.Unschedulable {
 			problem = "is in its turn"
 		}

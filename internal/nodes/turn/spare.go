@@ -55,7 +55,7 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 			absent = append(absent, other.Name) // it was declared, and has not joined yet
 			continue
 		}
-		problem := cmp.Or(etcdProblem(machines[i+1], errs[i+1]), machines[i+1].staticPodsProblem())
+		problem := cmp.Or(EtcdProblem(machines[i+1], errs[i+1]), machines[i+1].staticPodsProblem())
 		if problem == "" && at.Ours && at.Unschedulable {
 			problem = e.left(ctx, other)
 		}
@@ -226,8 +226,8 @@ func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]talosapi.
 // stageRunning is the stage of a machine that runs, in Talos's words.
 const stageRunning = "running"
 
-// etcdProblem returns why a control plane does not contribute to etcd's quorum now; "" if it does.
-func etcdProblem(machine Machine, err error) string {
+// EtcdProblem returns why a control plane does not contribute to etcd's quorum now; "" if it does.
+func EtcdProblem(machine Machine, err error) string {
 	switch etcd := machine.Services["etcd"]; {
 	case err != nil:
 		return "its Talos API does not answer: " + err.Error()
