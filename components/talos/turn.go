@@ -281,7 +281,9 @@ func (t *turns) configures(configuration string) nodeChange {
 		case live.MayIsolateAndRestartsPods:
 			return t.tries(on, t.restartsPods(ctx, on, node, part), part, configuration, tryPodsFor), true, nil
 		case live.RestartsPods:
-			return t.restartsPods(ctx, on, node, part), true, nil
+			change = t.restartsPods(ctx, on, node, part)
+			change.Etcd = true
+			return change, true, nil
 		case live.Unchanged, live.Refused:
 			return change, false, nil
 		default:

@@ -309,6 +309,7 @@ func TestConfigures_WhatMayMendANodeWaitsForNoOther(t *testing.T) {
 		"a healthy cluster":        {on: &calm{effects: live.RestartsPods}},
 		"a broken API server":      {on: &calm{effects: live.RestartsPods, static: "kube-apiserver is not Ready"}, awaits: turn.Nothing},
 		"nodes that are not Ready": {on: &calm{effects: live.RestartsPods, unready: true}, unready: true},
+		"another network":          {on: &calm{effects: live.MayIsolateAndRestartsPods}},
 		"a sysctl":                 {on: &calm{effects: live.KeepsRunning}, awaits: turn.OthersWell},
 		"a sysctl of a sick one":   {on: &calm{effects: live.KeepsRunning, sick: true}, awaits: turn.Nothing},
 		"a sysctl of an unready one": {
@@ -321,6 +322,7 @@ func TestConfigures_WhatMayMendANodeWaitsForNoOther(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []bool{true, true, one.unready}, []bool{takes, change.Quiet, change.Unready}, name)
 		assert.Equal(t, one.awaits, change.Awaits, name)
+		assert.Equal(t, one.on.effects == live.RestartsPods, change.Etcd, "%s: Talos runs etcd, and no kubelet", name)
 		healthy := turn.Machine{Services: map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}}
 		problem, err := change.Check(t.Context(), "", healthy, turn.KubeNode{})
 		require.NoError(t, err)

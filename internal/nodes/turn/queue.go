@@ -62,7 +62,7 @@ func (e *Engine) look(ctx context.Context, c Change, since time.Time) (missing s
 	case c.Awaits == OthersWell:
 		missing = e.sick(ctx, node)
 	case node.IsControlPlane():
-		missing, err = e.spareControlPlane(ctx, node)
+		missing, err = e.spareControlPlane(ctx, c)
 	default:
 		missing = e.spareWorker(ctx, node)
 	}

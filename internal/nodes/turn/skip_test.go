@@ -85,3 +85,19 @@ func TestSkip_AControlPlaneIsRemovedOnlyIfTheOthersAreAQuorumWithoutTheOneThatIs
 			"without it, 1 of etcd's 2 members are healthy, and 2 are needed")
 	})
 }
+
+func TestSkip_AControlPlaneWhoseEtcdGoesOnNeedsOnlyTheAPIServersOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		e, change := f.skipping(t, nodes, "cp-3"), f.change(nodes, "cp-1")
+		change.Quiet, change.Etcd = true, true
+		require.NoError(t, e.Take(t.Context(), change))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		e, change := f.skipping(t, nodes, "cp-3"), f.change(nodes, "cp-1")
+		change.Quiet, change.Etcd = true, true
+		f.down["cp-2"] = errors.New("no route")
+		require.ErrorContains(t, e.Take(t.Context(), change), "cp-2: its Talos API does not answer")
+	})
+}

@@ -29,8 +29,9 @@ func (e *Engine) boot(ctx context.Context, node Node) string {
 
 // spareControlPlane returns why another control plane must not go away now; "" if etcd and the API servers carry on without it. A control
 // plane whose own etcd does not run contributes nothing, and may be changed, to repair it. The only one cannot be spared at any time, so
-// nothing is awaited for it.
-func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing string, err error) {
+// nothing is awaited for it. While its etcd goes on, the API servers of the others are enough.
+func (e *Engine) spareControlPlane(ctx context.Context, c Change) (missing string, err error) {
+	node := c.Node
 	others := e.others(node)
 	machines, errs := e.machines(ctx, append([]Node{node}, others...))
 	if errs[0] == nil && !machines[0].Runs("etcd") {
@@ -70,6 +71,9 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 	}
 	if unlisted != nil {
 		return "the members of etcd cannot be listed: " + unlisted.Error(), nil
+	}
+	if c.Etcd {
+		return "", nil
 	}
 	if len(members) == 2 && len(absent) > 0 {
 		// Another resource of the same run may configure that node, or it may wait for this very turn.

@@ -120,6 +120,7 @@ type Change struct {
 	Of      string                              // what is changed, such as the VM: the first worker shows what this does
 	Quiet   bool                                // interrupts no pod: the node is neither cordoned nor drained
 	Awaits  Awaited                             // what must be so before the turn begins
+	Etcd    bool                                // etcd of the node goes on meanwhile, so that its quorum does not matter
 	Leaves  bool                                // the node is removed
 	Unready bool                                // the Node object was not Ready before, or nobody could say: it need not be so afterwards
 	Drains  bool                                // evict the pods before

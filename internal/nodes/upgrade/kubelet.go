@@ -31,7 +31,7 @@ func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, images map[ver
 	var before map[versions.Component]string
 	var since time.Time
 	return j.engine.Take(ctx, turn.Change{
-		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits,
+		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits, Etcd: true,
 		Act: func(ctx context.Context) error {
 			if j.remakesPods(ctx, node) {
 				before = j.podHashes(ctx, node)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,19 @@ func TestRun_NoTwoAPIServersAreAwayWhileNewKubeletsMakeTheirPodsAnew(t *testing.
 		for _, node := range f.nodes[:3] {
 			assert.Equal(t, 1, node.remade, "%s: the turn of its kubelet has ended before", node.Name)
 		}
+	})
+}
+
+// Of two members, etcd needs both: no turn would ever let one of them go.
+func TestRun_TwoControlPlanesGetNewKubeletsBecauseEtcdGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.nodes, spec.Nodes = slices.Delete(f.nodes, 2, 3), slices.Delete(spec.Nodes, 2, 3)
+		spec.Talos = "v1.12.6"
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Len(t, report.Kubernetes, 2*3+4)
+		assert.Equal(t, 1, f.serversAway)
 	})
 }
 
