@@ -8,8 +8,11 @@ const LLDPDExtension = "siderolabs/lldpd"
 // guestAgentExtension requires the VMs' guest agent channel; if the channel is on, Proxmox waits for the agent.
 const guestAgentExtension = "siderolabs/qemu-guest-agent"
 
+// GuestAgentService is the Talos service of the guest agent. It waits for the VM's agent channel, and a boot waits for it.
+const GuestAgentService = "ext-qemu-guest-agent"
+
 // extensionServices are the Talos services of extensions that are known to run one. Other extensions need nothing except the image.
-var extensionServices = map[string]string{guestAgentExtension: "ext-qemu-guest-agent", LLDPDExtension: "ext-lldpd"}
+var extensionServices = map[string]string{guestAgentExtension: GuestAgentService, LLDPDExtension: "ext-lldpd"}
 
 // GuestAgent reports whether the guest agent runs on the machines, so that the VMs' agent channel must be on.
 func (t Talos) GuestAgent() bool { return slices.Contains(t.Extensions, guestAgentExtension) }

@@ -36,6 +36,7 @@ type calm struct {
 	sickens      bool     // a node that tries one is not well for twice as long
 	unready      bool     // no Node object is Ready
 	sick         bool     // a service of each machine waits
+	runs         []string // services of each machine beside etcd
 	grows        []string // nodes with a volume that grows at the next boot
 	boots        map[string]int
 	staged       map[string]bool
@@ -62,6 +63,9 @@ func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) 
 		etcd = talosapi.Service{State: "Preparing"}
 	}
 	services := map[string]talosapi.Service{"etcd": etcd}
+	for _, id := range c.runs {
+		services[id] = talosapi.Service{State: "Running"}
+	}
 	if c.sick || c.breaks && c.boots[node.Name] > 0 {
 		services["kubelet"] = talosapi.Service{State: "Waiting"}
 	}

@@ -76,7 +76,13 @@ func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string,
 	case len(changed) == 0:
 		m.say(fmt.Sprintf("%s: an earlier update of its VM is not complete: %s", m.Node.Name, strings.Join(power.Waiting, ", ")))
 	}
-	return func(_ context.Context, on access, node turn.Node) (turn.Change, bool, error) {
+	channel := slices.Contains(slices.Concat(changed, power.Waiting), "agent") && !m.Cluster.Talos.GuestAgent()
+	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
+		if machine, err := on.Machine(ctx, node); channel && err == nil && machine.Runs(cluster.GuestAgentService) {
+			return turn.Change{}, false, fmt.Errorf("talos.extensions: %s runs siderolabs/qemu-guest-agent, and its Talos would wait at each boot "+
+				"for the channel that its VM loses; declare the extension again, or install Talos without it on all nodes first "+
+				"(docs/nodes.md, Removing the guest agent)", node.Name)
+		}
 		reboots := false // whether the provider reboots is over when it has ended
 		return turn.Change{
 			Node: node, Of: ofVM, Drains: true, Drained: foreign,

@@ -213,6 +213,41 @@ func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T
 	assert.NotNil(t, update.nodeChange(t.Context(), []string{"memory"}, nil, nil))
 }
 
+// A Talos with the agent does not finish a boot without the agent's channel, so that an upgrade to one without the agent is never reached.
+func TestMachineUpdate_TakesNoChannelFromAGuestAgentThatRuns(t *testing.T) {
+	for name, one := range map[string]struct {
+		changed, waiting, runs, declared []string
+		says                             string
+	}{
+		"a channel that goes": {changed: []string{"agent"}, runs: []string{cluster.GuestAgentService},
+			says: "talos.extensions: infra-cp-1 runs siderolabs/qemu-guest-agent, and its Talos would wait at each boot"},
+		"one that goes at the next start": {changed: []string{"memory"}, waiting: []string{"agent"}, runs: []string{cluster.GuestAgentService},
+			says: "talos.extensions: infra-cp-1 runs siderolabs/qemu-guest-agent"},
+		"of an agent that does not run any more": {changed: []string{"agent"}},
+		"a channel that comes": {changed: []string{"agent"}, declared: []string{"siderolabs/qemu-guest-agent"},
+			runs: []string{cluster.GuestAgentService}},
+		"a channel that stays": {changed: []string{"memory"}, runs: []string{cluster.GuestAgentService}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{runs: one.runs}
+			turns := turnsOf(t, on)
+			cluster.SetDefaults(&turns.declared.TurnLimits)
+			turns.Cluster.Talos.Extensions = one.declared
+			update := &machineUpdate{turns: turns, Update: machines.Update{
+				Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return waits(one.waiting...), nil },
+			}}
+			err := turns.begin(t.Context(), "urn:1", on.nodes[0], update.nodeChange(t.Context(), one.changed, nil, nil))
+			if one.says == "" {
+				require.NoError(t, err, name)
+				return
+			}
+			require.ErrorContains(t, err, one.says, name)
+			assert.Empty(t, on.log, "no node is cordoned")
+			require.NoError(t, turns.engine.Failed(), "no turn has begun")
+		})
+	}
+}
+
 func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {
 	all := allMachines(t)
 	declared := arguments(t).Cluster
