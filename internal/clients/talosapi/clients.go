@@ -15,10 +15,19 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
 )
 
 // CallTimeout is for one call, which a rebooting node may never answer.
 const CallTimeout = 5 * time.Second
+
+// lostAfter is how long data may stay unacknowledged until a connection is given up, and made anew. A machine that loses its power, or boots
+// by kexec, says no farewell: TCP alone would try in longer and longer steps, and see a machine that is back up to a minute late.
+const lostAfter = 30 * time.Second
+
+// liveness lets gRPC set lostAfter as TCP_USER_TIMEOUT, which it does on Linux. Its own pings are rarer than the five minutes that a server
+// without a policy for them, as Talos's is, takes for an attack.
+var liveness = keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: lostAfter}
 
 // Clients are Talos clients by the node's address.
 type Clients map[netip.Addr]*client.Client
@@ -47,7 +56,7 @@ func DialEndpoint(
 		MinConnectTimeout: CallTimeout,
 	}
 	one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(endpoint),
-		client.WithGRPCDialOptions(slices.Concat([]grpc.DialOption{grpc.WithConnectParams(params)}, options)...))
+		client.WithGRPCDialOptions(slices.Concat([]grpc.DialOption{grpc.WithConnectParams(params), grpc.WithKeepaliveParams(liveness)}, options)...))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", endpoint, err)
 	}
