@@ -151,15 +151,19 @@ func vmPath(node string, id int) string {
 type proxmox struct {
 	http        http.Client
 	base, token string
+	renew       string // how to give a token that Proxmox VE accepts
 }
 
+// setToken is the command that stores the token in a stack's configuration.
+const setToken = "pulumi config set --secret slipway:proxmoxApiToken"
+
 func (a API) connect() (*proxmox, error) {
-	token := a.Token
+	token, renew := a.Token, "set the token again: "+setToken
 	if token == "" {
-		token = os.Getenv(tokenVariable)
+		token, renew = os.Getenv(tokenVariable), "export "+tokenVariable+" with the token again, or set it with: "+setToken
 	}
 	if token == "" {
-		return nil, fmt.Errorf("no Proxmox API token; set %s", tokenVariable)
+		return nil, errors.New("no Proxmox API token; set it with: " + setToken + ", or export " + tokenVariable)
 	}
 	transport := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
@@ -169,6 +173,7 @@ func (a API) connect() (*proxmox, error) {
 		http:  http.Client{Transport: transport, Timeout: 30 * time.Second},
 		base:  strings.TrimRight(a.Endpoint, "/") + "/api2/json/",
 		token: token,
+		renew: renew,
 	}, nil
 }
 
@@ -189,7 +194,8 @@ func (c *proxmox) do(ctx context.Context, method, path string, data any) error {
 		return fmt.Errorf("proxmox: %s %s: %w", method, path, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return &statusError{method: method, path: path, status: response.Status, code: response.StatusCode}
+		failed := &statusError{method: method, path: path, status: response.Status, code: response.StatusCode}
+		return fmt.Errorf("%w%s", failed, c.accessRemedy(failed.code))
 	}
 	if err := json.Unmarshal(body, &struct{ Data any }{data}); err != nil {
 		return fmt.Errorf("proxmox: %s %s: %w", method, path, err)
@@ -205,6 +211,20 @@ type statusError struct {
 
 func (r *statusError) Error() string {
 	return fmt.Sprintf("proxmox: %s %s: %s", r.method, r.path, r.status)
+}
+
+// giveRole is what to do about a privilege that the token lacks. Proxmox VE names the privilege in its reply.
+const giveRole = "give the token's user the role of docs/quickstart.md on /, and make the token with --privsep 0"
+
+// accessRemedy returns what to do about a token that Proxmox VE refuses, to be appended to the error; "" for another error.
+func (c *proxmox) accessRemedy(code int) string {
+	switch code {
+	case http.StatusUnauthorized:
+		return "; " + c.renew
+	case http.StatusForbidden:
+		return "; " + giveRole
+	}
+	return ""
 }
 
 // trustRemedy returns what to do about a certificate that is not trusted, to be appended to the error; "" for another error. The Proxmox
