@@ -38,6 +38,7 @@ var routes = map[string]func(*request) (any, error){
 	"DELETE /cluster/ha/resources/{sid}":       removeHAResource,
 	"POST /cluster/ha/resources/{sid}/migrate": migrateHAResource,
 
+	"GET /nodes/{node}/network":            getNetworks,
 	"GET /nodes/{node}/query-url-metadata": queryURL,
 
 	"GET /nodes/{node}/tasks":               listTasks,

@@ -84,6 +84,14 @@ func (c *Cluster) describeStorage(s *Storage, node string) map[string]any {
 	}
 }
 
+// describeElsewhere describes a storage that a node does not have.
+func describeElsewhere(s *Storage) map[string]any {
+	return map[string]any{
+		"storage": s.Name, "type": s.Type, "content": strings.Join(s.Content, ","), "active": 0, "enabled": 0,
+		"shared": bit(s.Shared), "total": 0, "used": 0, "avail": 0,
+	}
+}
+
 func bit(b bool) int {
 	if b {
 		return 1
@@ -91,7 +99,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// getStorages lists the storages of a node.
+// getStorages lists the storages of a node; without a content type, also those of other nodes, which are not enabled on this one.
 func getStorages(q *request) (any, error) {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
@@ -105,8 +113,11 @@ func getStorages(q *request) (any, error) {
 		if len(want) > 0 && !slices.ContainsFunc(want, s.allows) {
 			continue
 		}
-		if s.on(q.node.Name) {
+		switch {
+		case s.on(q.node.Name):
 			out = append(out, q.c.describeStorage(s, q.node.Name))
+		case len(want) == 0:
+			out = append(out, describeElsewhere(s))
 		}
 	}
 	return out, nil

@@ -118,10 +118,26 @@ func TestStorage_CountsWhatItHolds(t *testing.T) {
 	assert.Equal(t, float64(10<<30), status["used"])
 	assert.Equal(t, float64(5<<30), status["avail"])
 	assert.Equal(t, "local:204/vm-204-disk-0.qcow2,size=20G", w.get("nodes/pve1/qemu/204/config").(map[string]any)["scsi0"])
-	assert.Len(t, w.get("nodes/pve1/storage"), 2)
+	assert.Len(t, w.get("nodes/pve1/storage?content=images"), 2)
 	assert.Len(t, w.get("nodes/pve2/storage?content=images"), 3)
 	assert.Len(t, w.get("nodes/pve1/storage/local/content?content=images"), 1)
 	assert.Empty(t, w.get("nodes/pve1/storage/local/content?vmid=205"))
+}
+
+// Without a content type, Proxmox VE also lists what another node has.
+func TestStorage_OfAnotherNodeIsListedAsNotEnabled(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.Storages = append(DefaultStorages(), Storage{Name: "nvme", Type: "lvmthin", Content: []string{"images"}, Nodes: []string{"pve2"}})
+	})
+	elsewhere := map[string]any{"storage": "nvme", "type": "lvmthin", "content": "images", "shared": 0.0, "enabled": 0.0, "active": 0.0,
+		"total": 0.0, "used": 0.0, "avail": 0.0}
+	all := w.get("nodes/pve1/storage").([]any)
+	assert.Len(t, all, 3)
+	assert.Contains(t, all, any(elsewhere))
+	assert.NotContains(t, w.get("nodes/pve1/storage?content=images"), any(elsewhere))
+	assert.NotContains(t, w.get("nodes/pve2/storage"), any(elsewhere))
+	w.token = lesser
+	assert.Len(t, w.get("nodes/pve1/storage"), 3, "Datastore.Audit suffices")
 }
 
 func TestVolume_ADiskInUseStays(t *testing.T) {
