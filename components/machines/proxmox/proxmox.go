@@ -26,15 +26,17 @@ func (h Hypervisor) Validate() error {
 	return nil
 }
 
-// CheckNew returns the hook that checks all VMs of a new cluster. A stack without machine secrets has no VMs: VMs that exist belong to
+// CheckNew returns the hook that checks all VMs of a new cluster, and what their Proxmox nodes have for them. A stack without machine secrets has no VMs: VMs that exist belong to
 // another checkout, or to a state that was lost.
 func (h Hypervisor) CheckNew(ctx *pulumi.Context, owner machines.Owner) (*pulumi.ResourceHook, error) {
 	background, api := ctx.Context(), api(owner.Cluster)
 	planned := reclaim.Cluster{
-		VMs: declaredVMs(owner.Cluster), ISO: owner.Proxmox.Datastores.ISO, ISOShared: owner.Proxmox.Datastores.ISOShared,
+		VMs: declaredVMs(owner.Cluster), Hosts: neededHosts(owner.Cluster),
+		ISO: owner.Proxmox.Datastores.ISO, ISOShared: owner.Proxmox.Datastores.ISOShared,
 	}
+	warn := func(line string) { _ = ctx.Log.Warn(line, &pulumi.LogArgs{Resource: owner.Component}) } // the run goes on without it
 	return ctx.RegisterResourceHook(owner.NameOf("check"), func(*pulumi.ResourceHookArgs) error {
-		return reclaim.Check(background, api, planned)
+		return reclaim.Check(background, api, planned, warn)
 	}, nil)
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,15 +17,17 @@ const oldest = 8
 // Cluster is a cluster that is about to be created.
 type Cluster struct {
 	VMs       []VM   // all of its VMs
+	Hosts     []Host // Proxmox nodes of the VMs that are not left out, each once
 	ISO       string // storage of the boot image
 	ISOShared bool   // the storage is declared as shared
 }
 
 // Check returns every reason why the cluster cannot be created. It changes nothing, and runs before the first resource is created, so a
-// refused run leaves no trace. A VM that Reclaim would remove is no reason to refuse, unless it is off: then its owner is unknown.
-func Check(ctx context.Context, api API, cluster Cluster) error {
+// refused run leaves no trace. A VM that Reclaim would remove is no reason to refuse, unless it is off: then its owner is unknown. warn gets
+// what may be wrong.
+func Check(ctx context.Context, api API, cluster Cluster, warn func(string)) error {
 	return api.askRecent(ctx, func(ctx context.Context, pve *proxmox) error {
-		return errors.Join(checkVMs(ctx, pve, cluster.VMs), checkStorage(ctx, pve, cluster))
+		return errors.Join(checkVMs(ctx, pve, cluster.VMs), checkHosts(ctx, pve, cluster, warn))
 	})
 }
 
@@ -82,32 +82,4 @@ func (v VM) check(ctx context.Context, pve host) error {
 		return v.unknown(found, errors.New("it is off; start it, if it was never configured"))
 	}
 	return v.awaitMaintenance(ctx, pve, found)
-}
-
-// checkStorage compares the storage of the boot image with its declaration. A file on a shared storage belongs to no single host, and a
-// file on a local storage is on one host only.
-func checkStorage(ctx context.Context, pve *proxmox, cluster Cluster) error {
-	var hosts []string
-	for _, vm := range cluster.VMs {
-		if !slices.Contains(hosts, vm.Host) {
-			hosts = append(hosts, vm.Host)
-		}
-	}
-	var problems []error
-	for _, host := range hosts {
-		var storage struct{ Shared any } // 0 or 1, as a number or as a text
-		path := "nodes/" + url.PathEscape(host) + "/storage/" + url.PathEscape(cluster.ISO) + "/status"
-		if err := pve.do(ctx, http.MethodGet, path, &storage); err != nil {
-			problems = append(problems, fmt.Errorf("proxmox.datastores.iso: %s on Proxmox node %s: %w", cluster.ISO, host, err))
-			continue
-		}
-		if shared := isSet(storage.Shared); shared != cluster.ISOShared && len(hosts) > 1 {
-			problem := "is local to each Proxmox node; leave proxmox.datastores.isoShared out"
-			if shared {
-				problem = "is shared by the Proxmox nodes; write proxmox.datastores.isoShared: true"
-			}
-			return errors.Join(append(problems, fmt.Errorf("proxmox.datastores.iso: %s %s", cluster.ISO, problem))...)
-		}
-	}
-	return errors.Join(problems...)
 }

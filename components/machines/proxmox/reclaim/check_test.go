@@ -36,31 +36,63 @@ func proxmoxAPI(t *testing.T, answers map[string]string) (api API, changes *[]st
 var newCluster = Cluster{
 	VMs: []VM{wanted, {Host: "pve2", ID: 1112, Name: "infra-cp-2", Description: wanted.Description, Address: "10.25.11.12"}},
 	ISO: "local",
+	Hosts: []Host{
+		{Named: Named{"proxmox.nodes[0]", "pve1"}, Disks: disks("local-lvm"), Bridges: bridges("vmbr0")},
+		{Named: Named{"proxmox.nodes[1]", "pve2"}, Disks: disks("local-lvm"), Bridges: bridges("vmbr0")},
+	},
 }
+
+func disks(name string) []Named   { return []Named{{"proxmox.datastores.disks", name}} }
+func bridges(name string) []Named { return []Named{{"proxmox.bridge", name}} }
+
+// check returns the error and the warnings of a check of a cluster.
+func check(t *testing.T, answers map[string]string, cluster Cluster) (warnings []string, err error) {
+	t.Helper()
+	api, changes := proxmoxAPI(t, answers)
+	err = Check(t.Context(), api, cluster, func(line string) { warnings = append(warnings, line) })
+	assert.Empty(t, *changes)
+	return warnings, err
+}
+
+// silently fails a test that a warning comes in.
+func silently(t *testing.T) func(string) {
+	t.Helper()
+	return func(line string) { assert.Fail(t, line) }
+}
+
+// Lists of storages, as Proxmox VE answers them.
+const (
+	localStorage = `{"storage":"local","type":"dir","content":"iso,vztmpl,backup","shared":0,"enabled":1,"active":1}`
+	lvmStorage   = `{"storage":"local-lvm","type":"lvmthin","content":"images,rootdir","shared":0,"enabled":1,"active":1}`
+	zfsStorage   = `{"storage":"local-zfs","type":"zfspool","content":"rootdir,images","shared":0,"enabled":1,"active":1}`
+	nfsStorage   = `{"storage":"nfs-iso","type":"nfs","content":"iso","shared":"1","enabled":"1","active":"1"}`
+)
 
 // emptyHost returns the answers of a Proxmox VE without VMs.
 func emptyHost(version string) map[string]string {
-	return map[string]string{
-		"GET /api2/json/version":                           `{"version":"` + version + `"}`,
-		"GET /api2/json/cluster/resources":                 `[]`,
-		"GET /api2/json/nodes/pve1/storage/local/status":   `{"shared":0}`,
-		"GET /api2/json/nodes/pve2/storage/local/status":   `{"shared":0}`,
-		"GET /api2/json/nodes/pve1/storage/nfs-iso/status": `{"shared":"1"}`,
-		"GET /api2/json/nodes/pve2/storage/nfs-iso/status": `{"shared":"1"}`,
+	answers := map[string]string{
+		"GET /api2/json/version":           `{"version":"` + version + `"}`,
+		"GET /api2/json/cluster/resources": `[]`,
+		"GET /api2/json/nodes":             `[{"node":"pve1","status":"online"},{"node":"pve2","status":"online"},{"node":"pve3","status":"offline"}]`,
 	}
+	for _, host := range []string{"pve1", "pve2"} {
+		answers["GET /api2/json/nodes/"+host+"/storage"] = "[" + localStorage + "," + lvmStorage + "," + nfsStorage + "]"
+		answers["GET /api2/json/nodes/"+host+"/network"] = `[{"iface":"vmbr0","type":"bridge","active":1}]`
+	}
+	return answers
 }
 
 func TestCheck_AcceptsSupportedVersionsWithoutVMs(t *testing.T) {
 	for _, version := range []string{"8.0.3", "8.4.1", "9.0.10", "10.1.0"} {
 		api, _ := proxmoxAPI(t, emptyHost(version))
-		assert.NoError(t, Check(t.Context(), api, newCluster), version)
+		assert.NoError(t, Check(t.Context(), api, newCluster, silently(t)), version)
 	}
 }
 
 func TestCheck_RefusesAVersionThatIsTooOld(t *testing.T) {
 	api, changes := proxmoxAPI(t, emptyHost("7.4-17"))
 	const says = "proxmox.endpoint: Proxmox VE 7.4-17 is too old; upgrade it to 8.0 or later"
-	assert.EqualError(t, Check(t.Context(), api, newCluster), says)
+	assert.EqualError(t, Check(t.Context(), api, newCluster, silently(t)), says)
 	assert.EqualError(t, Reclaim(t.Context(), api, wanted), says)
 	assert.Empty(t, *changes)
 }
@@ -74,7 +106,7 @@ func TestCheck_NamesEveryVMWhoseIDIsTakenAndChangesNothing(t *testing.T) {
 	answers["GET /api2/json/nodes/pve1/qemu/1111/status/current"] = `{"status":"running"}`
 	answers["GET /api2/json/nodes/pve3/qemu/1112/status/current"] = `{"status":"stopped"}`
 	api, changes := proxmoxAPI(t, answers)
-	assert.EqualError(t, Check(t.Context(), api, newCluster),
+	assert.EqualError(t, Check(t.Context(), api, newCluster, silently(t)),
 		`vmId: 1111 is taken by "mail" on Proxmox node pve1; choose another id, or remove that VM`+"\n"+
 			`vmId: 1112 is taken by "web" on Proxmox node pve3; choose another id, or remove that VM`)
 	assert.Empty(t, *changes)
@@ -90,11 +122,11 @@ func TestCheck_TakesAContainerForNoVM(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("it waits for a VM"))
 	defer cancel()
 	const first = `vmId: 1111 is taken by the container "infra-cp-1" on Proxmox node pve1; choose another id, or remove that container`
-	assert.EqualError(t, Check(ctx, api, newCluster), first+"\n"+
+	assert.EqualError(t, Check(ctx, api, newCluster, silently(t)), first+"\n"+
 		`vmId: 1112 is taken by the container "" on Proxmox node pve3; choose another id, or remove that container`)
 	require.EqualError(t, Reclaim(ctx, api, wanted), first)
 
-	require.NoError(t, Remove(ctx, &Leftovers{API: api, VMs: newCluster.VMs}, func(line string) { assert.Fail(t, line) }))
+	require.NoError(t, Remove(ctx, &Leftovers{API: api, VMs: newCluster.VMs}, silently(t)))
 	_, _, err := Power(ctx, api, wanted.ID)
 	require.EqualError(t, err, "VM 1111 does not exist")
 	assert.Empty(t, *changes)
@@ -117,41 +149,6 @@ func TestCheck_LeavesAVMInMaintenanceModeToReclaim(t *testing.T) {
 	h := &fakeHost{vm: leftover(), maintenance: answers}
 	require.NoError(t, checkVMs(t.Context(), h, newCluster.VMs))
 	assert.Empty(t, h.done)
-}
-
-func TestCheck_ComparesTheStorageOfTheImageWithItsDeclaration(t *testing.T) {
-	for name, tc := range map[string]struct {
-		storage string
-		shared  bool
-		one     bool // one VM only
-		says    string
-	}{
-		"local": {storage: "local"},
-		"local, declared as shared": {storage: "local", shared: true,
-			says: "proxmox.datastores.iso: local is local to each Proxmox node; leave proxmox.datastores.isoShared out"},
-		"shared": {storage: "nfs-iso", shared: true},
-		"shared, not declared": {storage: "nfs-iso",
-			says: "proxmox.datastores.iso: nfs-iso is shared by the Proxmox nodes; write proxmox.datastores.isoShared: true"},
-		"shared, one host": {storage: "nfs-iso", one: true},
-		"missing on one of the hosts": {storage: "usb",
-			says: "proxmox.datastores.iso: usb on Proxmox node pve2: proxmox: GET nodes/pve2/storage/usb/status: 500"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			answers := emptyHost("8.4.1")
-			answers["GET /api2/json/nodes/pve1/storage/usb/status"] = `{"shared":0}`
-			api, _ := proxmoxAPI(t, answers)
-			cluster := newCluster
-			cluster.ISO, cluster.ISOShared = tc.storage, tc.shared
-			if tc.one {
-				cluster.VMs = cluster.VMs[:1]
-			}
-			if err := Check(t.Context(), api, cluster); tc.says == "" {
-				assert.NoError(t, err)
-			} else {
-				assert.ErrorContains(t, err, tc.says)
-			}
-		})
-	}
 }
 
 func TestEject_TakesOutImagesAndNothingElse(t *testing.T) {
