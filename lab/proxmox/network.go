@@ -12,8 +12,7 @@ var networkTypes = []string{"bridge", "bond", "eth", "alias", "vlan", "fabric", 
 // networkCard is the card of each node, which is a port of its first bridge.
 const networkCard = "eno1"
 
-// getNetworks lists the interfaces of a node: its card and its bridges, of which it leaves out those that the token may neither read nor use.
-// VNets are not modelled.
+// getNetworks lists the interfaces of a node: its card, and the bridges that the token may read or use. VNets are not modelled.
 func getNetworks(q *request) (any, error) {
 	filter := q.form.Get("type")
 	if q.form.Has("type") && !slices.Contains(networkTypes, filter) {

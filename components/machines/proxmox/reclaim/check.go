@@ -22,9 +22,9 @@ type Cluster struct {
 	ISOShared bool   // the storage is declared as shared
 }
 
-// Check returns every reason why the cluster cannot be created. It changes nothing, and runs before the first resource is created, so a
-// refused run leaves no trace. A VM that Reclaim would remove is no reason to refuse, unless it is off: then its owner is unknown. warn gets
-// what may be wrong.
+// Check returns every reason why the cluster cannot be created; warn gets what may be one. It changes nothing, and runs before the first
+// resource is created, so a refused run leaves no trace. A VM that Reclaim would remove is no reason to refuse, unless it is off: then its
+// owner is unknown.
 func Check(ctx context.Context, api API, cluster Cluster, warn func(string)) error {
 	return api.askRecent(ctx, func(ctx context.Context, pve *proxmox) error {
 		return errors.Join(checkVMs(ctx, pve, cluster.VMs), checkHosts(ctx, pve, cluster, warn))

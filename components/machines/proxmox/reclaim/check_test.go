@@ -73,7 +73,8 @@ func emptyHost(version string) map[string]string {
 	answers := map[string]string{
 		"GET /api2/json/version":           `{"version":"` + version + `"}`,
 		"GET /api2/json/cluster/resources": `[]`,
-		"GET /api2/json/nodes":             `[{"node":"pve1","status":"online"},{"node":"pve2","status":"online"},{"node":"pve3","status":"offline"}]`,
+		"GET /api2/json/nodes": `[{"node":"pve3","status":"offline"},{"node":"pve1","status":"online"},
+			{"node":"pve2","status":"online"}]`,
 	}
 	for _, host := range []string{"pve1", "pve2"} {
 		answers["GET /api2/json/nodes/"+host+"/storage"] = "[" + localStorage + "," + lvmStorage + "," + nfsStorage + "]"

@@ -146,7 +146,10 @@ func (s storages) problem(wanted Named, content string) (before, after string) {
 		case !isSet(storage.Enabled):
 			return before + " is not enabled on ", "; enable it" + settings + after
 		case !holds(storage.Content, content):
-			return before + " has no content type " + content + " on ", "; add the type" + settings + after
+			if after == "" { // some types of storage cannot have it
+				after = "; add the type" + settings
+			}
+			return before + " has no content type " + content + " on ", after
 		case !isSet(storage.Active):
 			return before + " is not active on ", "; look why Proxmox VE does not reach it" + after
 		}

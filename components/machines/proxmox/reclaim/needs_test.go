@@ -39,7 +39,7 @@ func TestCheck_ComparesTheStorageOfTheImageWithItsDeclaration(t *testing.T) {
 
 func TestCheck_NamesANodeThatProxmoxVEDoesNotHaveAndThoseThatItHas(t *testing.T) {
 	cluster := newCluster
-	cluster.Hosts = []Host{{Named: Named{"proxmox.nodes[0]", "pve"}, Disks: disks("local-lvm"), Bridges: bridges("vmbr0")}, newCluster.Hosts[1]}
+	cluster.Hosts = append([]Host{{Named: Named{"proxmox.nodes[0]", "pve"}}}, newCluster.Hosts[1:]...)
 	_, err := check(t, emptyHost("8.4.1"), cluster)
 	assert.EqualError(t, err, "proxmox.nodes[0]: pve is no node of this Proxmox VE; it has: pve1, pve2, pve3")
 }
@@ -82,8 +82,7 @@ func TestCheck_NamesEachStorageThatDoesNotFitAndThoseThatDo(t *testing.T) {
 			"proxmox.datastores.iso: local is no storage of Proxmox nodes pve1, pve2; with the content type iso: files\n" +
 				"proxmox.datastores.disks: local-lvm is no storage of Proxmox nodes pve1, pve2; with the content type images: local-zfs"},
 		"disks on a storage of files": {localStorage + `,{"storage":"local-lvm","content":"rootdir","enabled":1,"active":1},` + zfsStorage,
-			"proxmox.datastores.disks: local-lvm has no content type images on Proxmox nodes pve1, pve2; " +
-				"add the type in Proxmox VE, under Datacenter, Storage; with the content type images: local-zfs"},
+			"proxmox.datastores.disks: local-lvm has no content type images on Proxmox nodes pve1, pve2; with the content type images: local-zfs"},
 		"switched off": {localStorage + `,{"storage":"local-lvm","content":"images","enabled":0,"active":0},` + zfsStorage,
 			"proxmox.datastores.disks: local-lvm is not enabled on Proxmox nodes pve1, pve2; " +
 				"enable it in Proxmox VE, under Datacenter, Storage; with the content type images: local-zfs"},
