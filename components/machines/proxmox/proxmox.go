@@ -26,8 +26,8 @@ func (h Hypervisor) Validate() error {
 	return nil
 }
 
-// CheckNew returns the hook that checks all VMs of a new cluster, and what their Proxmox nodes have for them. A stack without machine secrets
-// has no VMs: VMs that exist belong to another checkout, or to a state that was lost.
+// CheckNew returns the hook that checks all VMs of a new cluster, and what their Proxmox nodes have for them. A stack without machine
+// secrets has no VMs: VMs that exist belong to another checkout, or to a state that was lost.
 func (h Hypervisor) CheckNew(ctx *pulumi.Context, owner machines.Owner) (*pulumi.ResourceHook, error) {
 	background, api := ctx.Context(), api(owner.Cluster)
 	planned := reclaim.Cluster{
