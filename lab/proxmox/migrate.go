@@ -17,8 +17,7 @@ var migrateParameters = []string{
 }
 
 // migrateVM moves a VM to another node of the cluster: a running one stays on. As in qemu-server, volumes on shared storages stay
-// where they are, local disks are copied, and a CD drive with a local image is refused. Volumes keep their names. For a VM that the HA
-// manager has, the task ends before the VM has moved.
+// where they are, local disks are copied, and a CD drive with a local image is refused. Volumes keep their names.
 func migrateVM(q *request) (any, error) {
 	id, err := parseID(q.r.PathValue("vmid"))
 	if err != nil {
@@ -46,32 +45,19 @@ func migrateVM(q *request) (any, error) {
 	if err == nil {
 		err = c.checkMigration(m, target, q.flag("online"))
 	}
-	ha := err == nil && m.ha
 	c.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if ha {
-		return q.changeVM("hamigrate", m, func(t *task) error {
-			t.log = append(t.log, fmt.Sprintf("Requesting HA migration for VM %d to node %s", id, target))
-			c.requestMigration(m, target)
-			return nil
-		})
-	}
 	return q.changeVM("qmigrate", m, func(t *task) error {
-		return c.migration(t, m, target, q.flag("online"), q.flag("with-local-disks"))
+		t.log = append(t.log, fmt.Sprintf("starting migration of VM %d to node '%s'", m.id, target))
+		if err := c.migrate(t, m, target, q.flag("online"), q.flag("with-local-disks")); err != nil {
+			t.log = append(t.log, "ERROR: migration aborted: "+err.Error())
+			return errors.New("migration aborted") // the reason is in the log only
+		}
+		t.log = append(t.log, "migration finished successfully")
+		return nil
 	})
-}
-
-// migration is the work of a task that migrates a VM. The caller holds the mutex.
-func (c *Cluster) migration(t *task, m *machine, target string, online, localDisks bool) error {
-	t.log = append(t.log, fmt.Sprintf("starting migration of VM %d to node '%s'", m.id, target))
-	if err := c.migrate(t, m, target, online, localDisks); err != nil {
-		t.log = append(t.log, "ERROR: migration aborted: "+err.Error())
-		return errors.New("migration aborted") // the reason is in the log only
-	}
-	t.log = append(t.log, "migration finished successfully")
-	return nil
 }
 
 func migrateProblems(q *request) map[string]string {

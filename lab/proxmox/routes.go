@@ -33,10 +33,7 @@ var routes = map[string]func(*request) (any, error){
 	"GET /nodes":             getNodes,
 	"GET /pools":             getPools,
 
-	"POST /cluster/ha/resources":               addHAResource,
-	"GET /cluster/ha/resources/{sid}":          getHAResource,
-	"DELETE /cluster/ha/resources/{sid}":       removeHAResource,
-	"POST /cluster/ha/resources/{sid}/migrate": migrateHAResource,
+	"GET /cluster/ha/resources/{sid}": getHAResource,
 
 	"GET /nodes/{node}/network":            getNetworks,
 	"GET /nodes/{node}/query-url-metadata": queryURL,
