@@ -25,7 +25,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-platform/slipway/lab/fault"
@@ -262,11 +261,6 @@ func TestMesh_TwoClustersReadEachOtherThroughTheRealMeshAPIServer(t *testing.T) 
 	infra.eventually(t, "the mesh address is assigned", func() bool {
 		s, err := infra.api.CoreV1().Services("kube-system").Get(t.Context(), "clustermesh-apiserver", metav1.GetOptions{})
 		return err == nil && len(s.Status.LoadBalancer.Ingress) == 1 && s.Status.LoadBalancer.Ingress[0].IP == meshAddress(1)
-	})
-	infra.eventually(t, "the pool counts its addresses", func() bool {
-		pools := schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumloadbalancerippools"}
-		pool, err := infra.dynamic.Resource(pools).Get(t.Context(), infra.name, metav1.GetOptions{})
-		return err == nil && strings.Contains(fmt.Sprint(pool.Object["status"]), "message:15") // IPsAvailable
 	})
 	infra.eventually(t, "the mesh address answers", func() bool { return answers(meshAddress(1)) })
 	infra.eventually(t, "the agents are connected to the copy, which has nothing of the absent peer", func() bool {

@@ -62,7 +62,7 @@ func assign(services []*corev1.Service, pools []addressPool) map[types.UID]assig
 		}
 		out[s.UID] = assignment{ips: kept, satisfied: true, reason: "satisfied"}
 	}
-	pools = slices.DeleteFunc(slices.Clone(pools), func(p addressPool) bool { return p.conflict != "" })
+	pools = slices.DeleteFunc(slices.Clone(pools), func(p addressPool) bool { return p.conflicts })
 	for _, s := range services {
 		a := out[s.UID]
 		if requested := requestedAddresses(s); len(requested) > 0 {
@@ -192,11 +192,6 @@ func (o *operator) assignAddresses(ctx context.Context, services []*corev1.Servi
 	}
 	settleConflicts(pools)
 	assigned := assign(services, pools)
-	for _, pool := range pools {
-		if err := o.writePool(ctx, pool, assigned); err != nil && ctx.Err() == nil {
-			fmt.Fprintf(o.Log, "level=error msg=\"unable to update the status of a pool\" poolName=%s error=%q subsys=lb-ipam\n", pool.name, err)
-		}
-	}
 	for uid, a := range assigned {
 		s := services[slices.IndexFunc(services, func(s *corev1.Service) bool { return s.UID == uid })]
 		if err := o.writeAddresses(ctx, s, a); err != nil && ctx.Err() == nil {
