@@ -27,7 +27,7 @@ func settings(form url.Values, call string) (set map[string]string, remove []str
 		}
 		p, known := lookup(key)
 		if !known {
-			problems[key] = "property is not defined in schema and the schema does not allow additional properties"
+			problems[key] = undefined
 			continue
 		}
 		if problem := p.verify(values[0]); problem != "" {

@@ -5,47 +5,36 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 // migrateParameters are those of a migration. The lab ignores options that only change the speed.
-var migrateParameters = []string{
-	"node", "vmid", "target", "online", "force", "migration_type", "migration_network", "bwlimit", "targetstorage", "with-local-disks",
+var migrateParameters = map[string]parameter{
+	"node": {}, "vmid": {}, "target": {}, "online": {form: boolean}, "force": {form: boolean}, "migration_type": {}, "migration_network": {},
+	"bwlimit": {}, "targetstorage": {}, "with-local-disks": {form: boolean},
 }
 
 // migrateVM moves a VM to another node of the cluster: a running one stays on. As in qemu-server, volumes on shared storages stay
 // where they are, local disks are copied, and a CD drive with a local image is refused. Volumes keep their names.
 func migrateVM(q *request) (any, error) {
-	id, err := parseID(q.r.PathValue("vmid"))
-	if err != nil {
-		return nil, err
-	}
-	if problems := migrateProblems(q); len(problems) > 0 {
-		return nil, invalid(problems)
-	}
-	if err := q.token.require("/vms/"+strconv.Itoa(id), "VM.Migrate"); err != nil {
-		return nil, err
-	}
-	target := q.form.Get("target")
-	if target == q.node.Name {
-		return nil, invalid(map[string]string{"target": "target is local node."})
-	}
-	if !slices.ContainsFunc(q.c.cfg.Nodes, func(n Node) bool { return n.Name == target }) {
-		return nil, internalError("no such cluster node '%s'", target)
-	}
-	if q.form.Get("targetstorage") != "" {
-		return nil, internalError("targetstorage is not modelled by this simulation")
-	}
-	c := q.c
-	c.mu.Lock()
-	m, err := c.machineOn(q.node.Name, id)
-	if err == nil {
-		err = c.checkMigration(m, target, q.flag("online"))
-	}
-	c.mu.Unlock()
+	c, target := q.c, q.form.Get("target")
+	m, err := q.checked(func(m *machine) error {
+		if problems := q.problems(migrateParameters, "target"); len(problems) > 0 {
+			return invalid(problems)
+		}
+		if target == q.node.Name {
+			return invalid(map[string]string{"target": "target is local node."})
+		}
+		if !slices.ContainsFunc(c.cfg.Nodes, func(n Node) bool { return n.Name == target }) {
+			return internalError("no such cluster node '%s'", target)
+		}
+		if q.form.Get("targetstorage") != "" {
+			return internalError("targetstorage is not modelled by this simulation")
+		}
+		return c.checkMigration(m, target, q.flag("online"))
+	}, "VM.Migrate")
 	if err != nil {
 		return nil, err
 	}
@@ -58,24 +47,6 @@ func migrateVM(q *request) (any, error) {
 		t.log = append(t.log, "migration finished successfully")
 		return nil
 	})
-}
-
-func migrateProblems(q *request) map[string]string {
-	problems := map[string]string{}
-	for key := range q.form {
-		if !slices.Contains(migrateParameters, key) {
-			problems[key] = "property is not defined in schema and the schema does not allow additional properties"
-		}
-	}
-	if q.form.Get("target") == "" {
-		problems["target"] = "property is missing and it is not optional"
-	}
-	for _, key := range []string{"online", "with-local-disks", "force"} {
-		if problem := (parameter{form: boolean}).verify(q.form.Get(key)); q.form.Has(key) && problem != "" {
-			problems[key] = problem
-		}
-	}
-	return problems
 }
 
 // flag returns a boolean parameter.

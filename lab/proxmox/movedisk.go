@@ -14,8 +14,9 @@ import (
 )
 
 // moveParameters are those of a move. The lab ignores the limit of the speed.
-var moveParameters = []string{
-	"node", "vmid", "disk", "storage", "format", "delete", "digest", "bwlimit", "target-vmid", "target-disk", "target-digest",
+var moveParameters = map[string]parameter{
+	"node": {}, "vmid": {}, "disk": {check: oneOf(moveKeys...)}, "storage": {}, "format": {check: oneOf("raw", "qcow2", "vmdk")},
+	"delete": {form: boolean}, "digest": {}, "bwlimit": {form: integer}, "target-vmid": {}, "target-disk": {}, "target-digest": {},
 }
 
 // moveKeys are the options that can be moved: drives, and disks that the VM does not use.
@@ -34,28 +35,19 @@ const gibibytesPerTask = 20
 // VM may run, and its configuration has no lock meanwhile: other tasks on the VM wait. The volume gets the next free number on its new
 // storage. An error leaves the disk where it was.
 func moveDisk(q *request) (any, error) {
-	id, err := parseID(q.r.PathValue("vmid"))
-	if err != nil {
-		return nil, err
-	}
-	if err := q.token.require("/vms/"+strconv.Itoa(id), diskPrivilege); err != nil {
-		return nil, err
-	}
-	if problems := moveProblems(q); len(problems) > 0 {
-		return nil, invalid(problems)
-	}
-	if q.form.Has("target-vmid") {
-		return nil, internalError("a move to another VM is not modelled by this simulation")
-	}
-	if err := q.token.require("/storage/"+q.form.Get("storage"), "Datastore.AllocateSpace"); err != nil {
-		return nil, err
-	}
-	var m *machine
-	q.c.mu.Lock()
-	if m, err = q.c.machineOn(q.node.Name, id); err == nil {
-		_, err = q.checkMove(m)
-	}
-	q.c.mu.Unlock()
+	m, err := q.checked(func(m *machine) error {
+		if problems := moveProblems(q); len(problems) > 0 {
+			return invalid(problems)
+		}
+		if q.form.Has("target-vmid") {
+			return internalError("a move to another VM is not modelled by this simulation")
+		}
+		if err := q.token.require("/storage/"+q.form.Get("storage"), "Datastore.AllocateSpace"); err != nil {
+			return err
+		}
+		_, err := q.checkMove(m)
+		return err
+	}, diskPrivilege)
 	if err != nil {
 		return nil, err
 	}
@@ -63,24 +55,7 @@ func moveDisk(q *request) (any, error) {
 }
 
 func moveProblems(q *request) map[string]string {
-	problems := map[string]string{}
-	for key := range q.form {
-		if !slices.Contains(moveParameters, key) {
-			problems[key] = "property is not defined in schema and the schema does not allow additional properties"
-		}
-	}
-	check := func(key, problem string) {
-		if q.form.Has(key) && problem != "" {
-			problems[key] = problem
-		}
-	}
-	check("disk", oneOf(moveKeys...)(q.form.Get("disk")))
-	check("format", oneOf("raw", "qcow2", "vmdk")(q.form.Get("format")))
-	check("delete", parameter{form: boolean}.verify(q.form.Get("delete")))
-	check("bwlimit", parameter{form: integer}.verify(q.form.Get("bwlimit")))
-	if !q.form.Has("disk") {
-		problems["disk"] = "property is missing and it is not optional"
-	}
+	problems := q.problems(moveParameters, "disk")
 	one := ""
 	switch storage, other := q.form.Get("storage") != "", q.form.Get("target-vmid") != ""; {
 	case storage && other:

@@ -165,6 +165,27 @@ func (p parameter) verify(value string) string {
 	return ""
 }
 
+// undefined is the problem of a parameter that a call does not know.
+const undefined = "property is not defined in schema and the schema does not allow additional properties"
+
+// problems returns what is wrong with the parameters of a call.
+func (q *request) problems(known map[string]parameter, required ...string) map[string]string {
+	problems := map[string]string{}
+	for key := range q.form {
+		if p, is := known[key]; !is {
+			problems[key] = undefined
+		} else if problem := p.verify(q.form.Get(key)); problem != "" {
+			problems[key] = problem
+		}
+	}
+	for _, key := range required {
+		if q.form.Get(key) == "" && problems[key] == "" {
+			problems[key] = "property is missing and it is not optional"
+		}
+	}
+	return problems
+}
+
 // truthy tells whether a valid boolean is true.
 func truthy(value string) bool { return slices.Contains([]string{"1", "yes", "on", "true"}, value) }
 
@@ -239,7 +260,7 @@ func checkIPConfig(v string) string {
 		case "gw6":
 			ok = addrErr == nil && addr.Is6()
 		default:
-			return "invalid format - format error\n" + key + ": property is not defined in schema and the schema does not allow additional properties"
+			return "invalid format - format error\n" + key + ": " + undefined
 		}
 		if !ok {
 			return "invalid format - format error\n" + key + ": invalid format - value does not look like a valid address: '" + value + "'"
@@ -285,7 +306,7 @@ func checkDrive(v string) string {
 	}
 	for key, value := range p.keys {
 		if !slices.Contains(driveKeys, key) {
-			return "invalid format - format error\n" + key + ": property is not defined in schema and the schema does not allow additional properties"
+			return "invalid format - format error\n" + key + ": " + undefined
 		}
 		if key == "size" {
 			if _, err := parseSize(value); err != nil {

@@ -28,6 +28,15 @@ func (q *request) withMachine(fn func(*machine) (any, error), privileges ...stri
 	return fn(m)
 }
 
+// checked returns the VM of a request, if check accepts it. check runs with the mutex held.
+func (q *request) checked(check func(*machine) error, privileges ...string) (m *machine, err error) {
+	_, err = q.withMachine(func(found *machine) (any, error) {
+		m = found
+		return nil, check(m)
+	}, privileges...)
+	return m, err
+}
+
 func listVMs(q *request) (any, error) {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
@@ -172,17 +181,7 @@ func unlinkDisks(q *request) (any, error) {
 
 // renewCloudInit writes the cloud-init drive anew. The simulated drive always has what the configuration says.
 func renewCloudInit(q *request) (any, error) {
-	id, err := parseID(q.r.PathValue("vmid"))
-	if err != nil {
-		return nil, err
-	}
-	if err := q.token.require("/vms/"+strconv.Itoa(id), ciPrivilege); err != nil {
-		return nil, err
-	}
-	q.c.mu.Lock()
-	defer q.c.mu.Unlock()
-	_, err = q.c.machineOn(q.node.Name, id)
-	return nil, err
+	return q.withMachine(func(*machine) (any, error) { return nil, nil }, ciPrivilege)
 }
 
 func (q *request) update(m *machine, set map[string]string, remove []string) error {
@@ -224,11 +223,8 @@ func checkDestroy(m *machine) error {
 // destroyVM removes a VM with the disks in its configuration. With destroy-unreferenced-disks it also removes other
 // disks of the VM, on every storage of the node.
 func destroyVM(q *request) (any, error) {
-	var m *machine
-	if _, err := q.withMachine(func(found *machine) (any, error) {
-		m = found
-		return nil, checkDestroy(m)
-	}, "VM.Allocate"); err != nil {
+	m, err := q.checked(checkDestroy, "VM.Allocate")
+	if err != nil {
 		return nil, err
 	}
 	c := q.c
@@ -255,20 +251,19 @@ func destroyVM(q *request) (any, error) {
 // resizeVM enlarges a disk.
 func resizeVM(q *request) (any, error) {
 	key, asked := q.form.Get("disk"), q.form.Get("size")
-	var m *machine
-	if _, err := q.withMachine(func(found *machine) (any, error) {
-		m = found
+	m, err := q.checked(func(m *machine) error {
 		if err := m.checkLock(); err != nil {
-			return nil, err
+			return err
 		}
 		if _, ok := m.config[key]; !ok || !isDrive(key) {
-			return nil, internalError("disk '%s' does not exist", key)
+			return internalError("disk '%s' does not exist", key)
 		}
 		if _, err := parseSize(strings.TrimPrefix(asked, "+")); err != nil {
-			return nil, invalid(map[string]string{"size": `value does not match the regex pattern`})
+			return invalid(map[string]string{"size": `value does not match the regex pattern`})
 		}
-		return nil, nil
-	}, "VM.Config.Disk"); err != nil {
+		return nil
+	}, diskPrivilege)
+	if err != nil {
 		return nil, err
 	}
 	c := q.c

@@ -81,15 +81,9 @@ func (c *Cluster) Handler() http.Handler {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" "+base+path, c.authenticated(handle))
 	}
-	mux.HandleFunc("POST "+base+"/access/ticket", func(w http.ResponseWriter, _ *http.Request) {
-		writeError(w, errNoLogin, c.log)
-	})
 	mux.HandleFunc(base+"/", c.authenticated(unimplemented))
 	return mux
 }
-
-// errNoLogin answers logins by password: the lab accepts API tokens only.
-var errNoLogin = &apiError{code: http.StatusUnauthorized, reason: "authentication failure"}
 
 // authenticated returns the HTTP handler of a call. It checks the token, finds the node, reads the parameters, and
 // writes the answer.
