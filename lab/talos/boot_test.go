@@ -161,13 +161,23 @@ func TestMaintenance_RefusesWhatNeedsACertificate(t *testing.T) {
 	w.stage(11, talos.StageMaintenance)
 	c := w.insecure(11)
 	w.eventually("it answers", func() bool { _, err := c.Disks(w.ctx); return err == nil })
-	for name, call := range map[string]func() error{
-		"Version":   func() error { _, err := c.Version(w.ctx); return err },
-		"Bootstrap": func() error { return c.Bootstrap(w.ctx, &machine.BootstrapRequest{}) },
-		"Reset":     func() error { return c.Reset(w.ctx, true, true) },
-		"Services":  func() error { _, err := c.ServiceList(w.ctx); return err },
+	const role = "API is not implemented in maintenance mode"
+	for name, refused := range map[string]struct {
+		says string
+		call func() error
+	}{
+		"Version":   {role, func() error { _, err := c.Version(w.ctx); return err }},
+		"Bootstrap": {role, func() error { return c.Bootstrap(w.ctx, &machine.BootstrapRequest{}) }},
+		"Reset":     {role, func() error { return c.Reset(w.ctx, true, true) }},
+		"Services":  {"method ServiceList not implemented", func() error { _, err := c.ServiceList(w.ctx); return err }},
+		"Talosconfig": {"client configuration (talosconfig) can't be generated in the maintenance mode", func() error {
+			_, err := c.GenerateClientConfiguration(w.ctx, &machine.GenerateClientConfigurationRequest{})
+			return err
+		}},
 	} {
-		require.Equal(t, codes.Unimplemented, client.StatusCode(call()), name)
+		err := refused.call()
+		require.Equal(t, codes.Unimplemented, client.StatusCode(err), name)
+		require.ErrorContains(t, err, refused.says, name)
 	}
 }
 

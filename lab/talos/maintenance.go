@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/lab/talos/accept"
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
@@ -82,7 +81,10 @@ func (b *boot) serveMaintenance() (*grpc.Server, error) {
 	server := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(tlsConfig)),
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
-		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		grpc.UnaryInterceptor(func(ctx context.Context, req any, call *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			if text, is := refused[call.FullMethod]; is {
+				return nil, status.Error(codes.Unimplemented, text)
+			}
 			return next(reader(ctx), req)
 		}),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
@@ -142,32 +144,15 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 	}
 }
 
-// errMaintenance is Talos's answer to calls that need a certificate.
-var errMaintenance = status.Error(codes.Unimplemented, "API is not implemented in maintenance mode")
-
-// GenerateClientConfiguration is for configured control planes only.
-func (s *maintenanceServer) GenerateClientConfiguration(
-	context.Context, *machine.GenerateClientConfigurationRequest,
-) (*machine.GenerateClientConfigurationResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "client configuration (talosconfig) can't be generated in the maintenance mode")
+// refused are the calls that the maintenance service knows and refuses, with its texts. They need a configured node, or a role that a client
+// without certificate does not have.
+var refused = map[string]string{
+	machine.MachineService_Bootstrap_FullMethodName: unimplemented,
+	machine.MachineService_GenerateClientConfiguration_FullMethodName: "client configuration (talosconfig) can't be generated in the " +
+		"maintenance mode",
+	machine.MachineService_Reset_FullMethodName:   unimplemented,
+	machine.MachineService_Upgrade_FullMethodName: unimplemented,
+	machine.MachineService_Version_FullMethodName: unimplemented,
 }
 
-// Version needs a role that a client without certificate does not have.
-func (s *maintenanceServer) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
-	return nil, errMaintenance
-}
-
-// Bootstrap is for configured nodes only.
-func (s *maintenanceServer) Bootstrap(context.Context, *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
-	return nil, errMaintenance
-}
-
-// Upgrade needs a role that a client without certificate does not have.
-func (s *maintenanceServer) Upgrade(context.Context, *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
-	return nil, errMaintenance
-}
-
-// Reset needs a role that a client without certificate does not have.
-func (s *maintenanceServer) Reset(context.Context, *machine.ResetRequest) (*machine.ResetResponse, error) {
-	return nil, errMaintenance
-}
+const unimplemented = "API is not implemented in maintenance mode"
