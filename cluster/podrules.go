@@ -112,19 +112,13 @@ func (p podValues) requests(path string, given map[string]any) {
 func (p podValues) toleration(path string, given map[string]any) {
 	text := func(key string) string { value, _ := given[key].(string); return value }
 	operator, effect := text("operator"), text("effect")
-	if effects := []string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}; !slices.Contains(effects, effect) && !isTemplate(effect) {
-		p.Found(path+".effect", OneOf(effect, effects[1:]), "%s is no effect of a taint", effect)
-	}
 	if given["tolerationSeconds"] != nil && effect != "NoExecute" && !isTemplate(effect) {
 		p.Found(path+".tolerationSeconds", "remove it, or write effect: NoExecute", "%v is for the effect NoExecute", given["tolerationSeconds"])
 	}
 	switch {
-	case isTemplate(operator):
-	case !slices.Contains([]string{"", "Exists", "Equal", "Lt", "Gt"}, operator):
-		p.Found(path+".operator", "write Exists or Equal", "%s is no operator of a toleration", operator)
 	case operator == "Exists" && text("value") != "":
 		p.Found(path+".value", "remove it, or write operator: Equal", "%s is given beside operator: Exists", text("value"))
-	case operator != "Exists" && given["key"] == nil:
+	case slices.Contains([]string{"", "Equal", "Gt", "Lt"}, operator) && given["key"] == nil:
 		p.Found(path, "add the key of a taint, or operator: Exists", "has neither")
 	}
 }

@@ -68,6 +68,8 @@ var choices = map[reflect.Type][]string{
 	reflect.TypeFor[corev1.SeccompProfileType]():            {"Localhost", "RuntimeDefault", "Unconfined"},
 	reflect.TypeFor[corev1.ServiceExternalTrafficPolicy]():  {"Cluster", "Local"},
 	reflect.TypeFor[corev1.ServiceType]():                   {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"},
+	reflect.TypeFor[corev1.TaintEffect]():                   {"NoExecute", "NoSchedule", "PreferNoSchedule"},
+	reflect.TypeFor[corev1.TolerationOperator]():            {"Equal", "Exists", "Gt", "Lt"},
 	reflect.TypeFor[corev1.UnsatisfiableConstraintAction](): {"DoNotSchedule", "ScheduleAnyway"},
 	reflect.TypeFor[metav1.LabelSelectorOperator]():         {"DoesNotExist", "Exists", "In", "NotIn"},
 }
