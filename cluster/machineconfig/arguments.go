@@ -88,7 +88,7 @@ func Unfit(full config.Provider, kubernetes string) map[string][]string {
 	found := map[string][]string{}
 	for _, one := range arguedBy(full).wrongFor(kubernetes) {
 		for id, part := range componentParts {
-			if within(one.part, part) {
+			if cluster.Within(one.part, part) {
 				found[id] = append(found[id], one.part+": "+one.problem)
 			}
 		}

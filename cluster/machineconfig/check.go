@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,13 +64,7 @@ func (p userPatch) unusable(err error) finding {
 // repeats tells whether another machine has shown the same about the same patch, or about a patch with the same text. A part that one role
 // has may be absent in the other.
 func (f finding) repeats(other finding) bool {
-	return f.by.id == other.by.id && (within(f.part, other.part) || within(other.part, f.part))
-}
-
-// within tells whether a part is another one, or below it. Below a list are its items.
-func within(part, above string) bool {
-	below, found := strings.CutPrefix(part, above)
-	return above == "" || found && (below == "" || strings.ContainsAny(below[:1], ".["))
+	return f.by.id == other.by.id && (cluster.Within(f.part, other.part) || cluster.Within(other.part, f.part))
 }
 
 // checkOwned checks the patches of all machines, several machines at a time. It returns what is wrong in the order of the patches, and
@@ -228,7 +221,7 @@ func (c model) checkSecrets(refused []Violation) []Violation {
 			parts, _ := secretsIn(patch.text) // checkOwned reports a patch that cannot be read
 			for _, part := range parts {
 				if !slices.ContainsFunc(refused, func(v Violation) bool {
-					return v.Patch == patch.path && v.Part != "" && within(part, v.Part)
+					return v.Patch == patch.path && v.Part != "" && cluster.Within(part, v.Part)
 				}) {
 					violations = append(violations, Violation{
 						Patch: patch.path, Part: part, Problem: "may be a secret, and the patch is kept in plain text",

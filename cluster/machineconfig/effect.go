@@ -190,7 +190,7 @@ func (c changed) counts(part part, path string) bool {
 // exists reports whether a configuration has something at a path, or below it.
 func exists(values map[string]string, path string) bool {
 	for at := range values {
-		if within(at, path) {
+		if cluster.Within(at, path) {
 			return true
 		}
 	}

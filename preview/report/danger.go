@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // dangerousKeys says of keys why their change on a running cluster is dangerous. A key includes those below it. The first that fits counts.
@@ -144,8 +146,7 @@ func (r *StackReport) keyDangers(before *Stack) []string {
 	said := map[string]bool{}
 	for _, change := range r.Keys {
 		for _, one := range dangerousKeys {
-			rest, within := strings.CutPrefix(change.Path, one.key)
-			if !within || rest != "" && !strings.ContainsAny(rest[:1], ".[") {
+			if !cluster.Within(change.Path, one.key) {
 				continue
 			}
 			if !said[one.key] {

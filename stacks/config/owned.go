@@ -116,9 +116,8 @@ func (o owned) placed(problems cluster.Problems) cluster.Problems {
 		moved[i] = problem
 		for section, file := range o.files {
 			for key, there := range inGit {
-				rest, below := strings.CutPrefix(problem.Path, section+"."+key)
-				if below && (rest == "" || strings.ContainsAny(rest[:1], ".[")) {
-					moved[i] = &cluster.Problem{Path: file + ": " + there + rest, Problem: problem.Problem, Remedy: problem.Remedy}
+				if from := section + "." + key; cluster.Within(problem.Path, from) {
+					moved[i] = &cluster.Problem{Path: file + ": " + there + problem.Path[len(from):], Problem: problem.Problem, Remedy: problem.Remedy}
 				}
 			}
 		}

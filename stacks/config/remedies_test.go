@@ -197,9 +197,8 @@ func placeOf(node *yaml.Node, path string) (at keyPlace, key string, found bool)
 	for i := 0; i < len(node.Content); i += 2 {
 		name := strings.TrimPrefix(node.Content[i].Value, "slipway:")
 		for _, written := range []string{name, "[" + strconv.Quote(name) + "]"} {
-			after, is := strings.CutPrefix(path, written)
-			if is && (after == "" || strings.ContainsAny(after[:1], ".[")) && (best < 0 || len(after) < len(rest)) {
-				best, rest = i+1, after
+			if cluster.Within(path, written) && (best < 0 || len(path)-len(written) < len(rest)) {
+				best, rest = i+1, path[len(written):]
 			}
 		}
 	}
