@@ -33,6 +33,27 @@ func Begin(t *testing.T, kind, state string, results []health.Result) *Reports {
 	return r
 }
 
+// All compares the reports of a gate with the golden file: of the state in which all conditions hold, and of what changes in it: states, in
+// which they still hold, and faults. Each check has to pass, to fail and to be skipped in one of them.
+func All[Spec, Seen any](
+	t *testing.T, kind, state string, fresh func() (Spec, Seen), evaluate func(Spec, Seen) []health.Result,
+	states, faults map[string]func(Spec, Seen),
+) {
+	t.Helper()
+	reports := Begin(t, kind, state, evaluate(fresh()))
+	for holds, changes := range map[bool]map[string]func(Spec, Seen){true: states, false: faults} {
+		for name, change := range changes {
+			spec, seen := fresh()
+			change(spec, seen)
+			reports.Add(t, name, holds, evaluate(spec, seen))
+		}
+	}
+	for check, verdicts := range reports.Verdicts {
+		assert.Len(t, verdicts, 3, "%s passes, fails and is skipped", check)
+	}
+	reports.Compare(t)
+}
+
 // placeholder matches the words that stand for a subject in the command of a check.
 var placeholder = regexp.MustCompile(`\b(ADDRESS|CLASS|NAMESPACE|NODE|PEER|POD)\b`)
 

@@ -286,22 +286,7 @@ func TestMesh_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 
 // The golden file has the report of a connected cluster, and for each state and fault the lines that differ from it.
 func TestMesh_AFailureNamesAgentPeerAndReason(t *testing.T) {
-	reports := healthtest.Begin(t, "mesh", "(connected)", Evaluate(declared(), connected()))
-	try := func(name string, holds bool, change func(*Spec, *Cluster)) {
-		spec, seen := declared(), connected()
-		change(spec, seen)
-		reports.Add(t, name, holds, Evaluate(spec, seen))
-	}
-	for name, change := range states {
-		try(name, true, change)
-	}
-	for name, change := range faults {
-		try(name, false, change)
-	}
-	for _, check := range Checks {
-		assert.Len(t, reports.Verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
-	}
-	reports.Compare(t)
+	healthtest.All(t, "mesh", "(connected)", func() (*Spec, *Cluster) { return declared(), connected() }, Evaluate, states, faults)
 }
 
 // A peer must be known to exist or not before the gate opens.

@@ -156,22 +156,7 @@ func TestStorage_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 
 // The golden file has the report of storage that works, and for each state and fault the lines that differ from it.
 func TestStorage_AFailureNamesNodeClassAndReason(t *testing.T) {
-	reports := healthtest.Begin(t, "storage", "(working)", Evaluate(declared(), working()))
-	try := func(name string, holds bool, change func(*Spec, *Cluster)) {
-		spec, seen := declared(), working()
-		change(spec, seen)
-		reports.Add(t, name, holds, Evaluate(spec, seen))
-	}
-	for name, change := range states {
-		try(name, true, change)
-	}
-	for name, change := range faults {
-		try(name, false, change)
-	}
-	for _, check := range Checks {
-		assert.Len(t, reports.Verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
-	}
-	reports.Compare(t)
+	healthtest.All(t, "storage", "(working)", func() (*Spec, *Cluster) { return declared(), working() }, Evaluate, states, faults)
 }
 
 func TestStorage_AVolumeIsTriedOnceItsDriverIsOnEveryNode(t *testing.T) {
