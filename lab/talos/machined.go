@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/slipway-platform/slipway/lab/talos/apid"
 	"github.com/slipway-platform/slipway/lab/talos/health"
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
 	"github.com/slipway-platform/slipway/lab/talos/versions"
@@ -62,6 +63,7 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///machined",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }),
+		apid.CallOptions(),
 	)
 	if err != nil {
 		return nil, nil, err

@@ -5,30 +5,30 @@ package apid
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
-	"io"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/siderolabs/grpc-proxy/proxy"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
 )
 
-// Backend returns the connection to the machined of a node. The empty target is this node itself.
+// Backend returns the connection to the machined of a node, which has CallOptions. The empty target is this node itself.
 type Backend func(target string) (*grpc.ClientConn, error)
+
+// CallOptions are those of the connections to machined: they take messages of Talos's size, as they are encoded.
+func CallOptions() grpc.DialOption {
+	return grpc.WithDefaultCallOptions(grpc.ForceCodecV2(proxy.Codec()), grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize))
+}
 
 // Server is apid of one node.
 type Server struct {
@@ -48,10 +48,13 @@ func New(tlsConfig *tls.Config, backend Backend) *Server {
 
 // server is a gRPC server that forwards every call with the roles that roles reads.
 func (s *Server) server(roles func(context.Context) role.Set, opts ...grpc.ServerOption) *grpc.Server {
+	direct := func(ctx context.Context, method string) (proxy.Mode, []proxy.Backend, error) {
+		return s.direct(ctx, method, roles)
+	}
 	return grpc.NewServer(append(opts,
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
-		grpc.ForceServerCodecV2(rawCodec{}),
-		grpc.UnknownServiceHandler(func(_ any, in grpc.ServerStream) error { return s.handle(in, roles(in.Context())) }),
+		grpc.ForceServerCodecV2(proxy.Codec()),
+		grpc.UnknownServiceHandler(proxy.TransparentHandler(direct, proxy.WithStreamedDetector(streamed))),
 	)...)
 }
 
@@ -79,180 +82,48 @@ func (s *Server) Drain(limit time.Duration) {
 // CloseConnections closes the clients' connections and keeps listening.
 func (s *Server) CloseConnections() { s.connections.closeAll() }
 
-// handle forwards a call as apid's director does: to one node if the metadata has "node", to many if it has "nodes",
-// otherwise to this node.
-func (s *Server) handle(in grpc.ServerStream, roles role.Set) error {
-	method, _ := grpc.MethodFromServerStream(in)
-	md, _ := metadata.FromIncomingContext(in.Context())
+// direct finds the nodes for a call as apid's director does: one if the metadata has "node", many if it has "nodes", otherwise this node.
+func (s *Server) direct(ctx context.Context, method string, roles func(context.Context) role.Set) (proxy.Mode, []proxy.Backend, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	targets, many := md["nodes"]
+	node, one := md["node"]
+	switch {
+	case one && len(node) != 1:
+		return proxy.One2One, nil, status.Error(codes.InvalidArgument, "node metadata must be single-valued")
+	case many && strings.HasPrefix(method, "/cosi."):
+		return proxy.One2One, nil, status.Error(codes.InvalidArgument, "one-2-many proxying is not supported for COSI methods")
+	case !many && one:
+		targets = node
+	case !many:
+		targets = []string{""}
+	}
+	var backends []proxy.Backend
+	for _, target := range targets {
+		backends = append(backends, backend{s, target, roles})
+	}
+	if many {
+		return proxy.One2Many, backends, nil
+	}
+	return proxy.One2One, backends, nil
+}
+
+// backend is the machined of a node for the proxy.
+type backend struct {
+	s      *Server
+	target string
+	roles  func(context.Context) role.Set
+}
+
+func (b backend) String() string { return b.target }
+
+// GetConnection returns the connection to machined, and a context with the metadata that machined gets.
+func (b backend) GetConnection(ctx context.Context, _ string) (context.Context, *grpc.ClientConn, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
 	out := md.Copy()
-	out.Set(constants.APIAuthzRoleMetadataKey, roles.Strings()...)
+	out.Set(constants.APIAuthzRoleMetadataKey, b.roles(ctx).Strings()...)
 	for _, k := range []string{":authority", "nodes", "node", "content-type", "user-agent"} {
 		delete(out, k)
 	}
-	ctx := metadata.NewOutgoingContext(in.Context(), out)
-
-	nodes, many := md["nodes"]
-	node, one := md["node"]
-	if one && len(node) != 1 {
-		return status.Error(codes.InvalidArgument, "node metadata must be single-valued")
-	}
-	switch {
-	case many && strings.HasPrefix(method, "/cosi."):
-		return status.Error(codes.InvalidArgument, "one-2-many proxying is not supported for COSI methods")
-	case many:
-		return s.forwardToMany(ctx, in, method, nodes)
-	case one:
-		return s.forward(ctx, in, method, node[0])
-	}
-	return s.forward(ctx, in, method, "")
-}
-
-var proxyStream = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-
-// forward connects the client to one backend.
-func (s *Server) forward(ctx context.Context, in grpc.ServerStream, method, target string) error {
-	conn, err := s.backend(target)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	back, err := conn.NewStream(ctx, proxyStream, method, grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize))
-	if err != nil {
-		return err
-	}
-	go func() {
-		for {
-			var f frame
-			if err := in.RecvMsg(&f); err != nil {
-				if errors.Is(err, io.EOF) {
-					_ = back.CloseSend()
-				} else {
-					cancel()
-				}
-				return
-			}
-			if back.SendMsg(&f) != nil {
-				return // RecvMsg below returns the reason
-			}
-		}
-	}()
-	for {
-		var f frame
-		if err := back.RecvMsg(&f); err != nil {
-			in.SetTrailer(back.Trailer())
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		if err := in.SendMsg(&f); err != nil {
-			return err
-		}
-	}
-}
-
-// forwardToMany sends one request to many nodes. The replies of a unary call are joined into one message. The messages
-// of streams are sent as they arrive. Each reply has the name of its node. A node's error is sent in place of its reply.
-func (s *Server) forwardToMany(ctx context.Context, in grpc.ServerStream, method string, nodes []string) error {
-	var request frame
-	if err := in.RecvMsg(&request); err != nil {
-		return err
-	}
-	streaming := streamed(method)
-	replies := make([][]byte, len(nodes))
-	var sending sync.Mutex
-	var wg sync.WaitGroup
-	for i, node := range nodes {
-		wg.Go(func() {
-			err := s.callOne(ctx, method, node, request, func(reply []byte) error {
-				marked, err := appendNode(streaming, reply, node)
-				if err != nil {
-					return err
-				}
-				if !streaming {
-					replies[i] = marked
-					return nil
-				}
-				sending.Lock()
-				defer sending.Unlock()
-				return in.SendMsg(&frame{data: marked})
-			})
-			if err == nil {
-				return
-			}
-			marked := nodeError(streaming, node, err)
-			if !streaming {
-				replies[i] = marked
-				return
-			}
-			sending.Lock()
-			defer sending.Unlock()
-			_ = in.SendMsg(&frame{data: marked}) // fails only if the client has disconnected, which ends the call
-		})
-	}
-	wg.Wait()
-	if streaming {
-		return nil
-	}
-	var joined []byte
-	for _, r := range replies {
-		joined = append(joined, r...)
-	}
-	return in.SendMsg(&frame{data: joined})
-}
-
-// callOne sends the request to one of many nodes and calls reply with each message that comes back.
-func (s *Server) callOne(ctx context.Context, method, node string, request frame, reply func([]byte) error) error {
-	conn, err := s.backend(node)
-	if err != nil {
-		return err
-	}
-	back, err := conn.NewStream(ctx, proxyStream, method, grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(constants.GRPCMaxMessageSize))
-	if err != nil {
-		return err
-	}
-	if err := back.SendMsg(&request); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	_ = back.CloseSend() // RecvMsg returns its error
-	for {
-		var f frame
-		if err := back.RecvMsg(&f); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-		if err := reply(f.data); err != nil {
-			return err
-		}
-	}
-}
-
-// frame is a message in its encoded form.
-type frame struct{ data []byte }
-
-// rawCodec does not decode messages.
-type rawCodec struct{}
-
-var _ encoding.CodecV2 = rawCodec{}
-
-func (rawCodec) Name() string { return "proto" }
-
-func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	f, ok := v.(*frame)
-	if !ok {
-		return nil, fmt.Errorf("apid: %T is not a frame", v)
-	}
-	return mem.BufferSlice{mem.SliceBuffer(f.data)}, nil
-}
-
-func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	f, ok := v.(*frame)
-	if !ok {
-		return fmt.Errorf("apid: %T is not a frame", v)
-	}
-	f.data = data.Materialize()
-	return nil
+	conn, err := b.s.backend(b.target)
+	return metadata.NewOutgoingContext(ctx, out), conn, err
 }

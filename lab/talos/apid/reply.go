@@ -23,10 +23,10 @@ func streamed(method string) bool {
 	})
 }
 
-// appendNode adds the name of the node to a reply. Every unary reply is `repeated X messages = 1`. Every X, and every
+// AppendInfo adds the name of the node to a reply. Every unary reply is `repeated X messages = 1`. Every X, and every
 // message of a stream, has `common.Metadata metadata = 1`. So the bytes can be appended without knowledge of X.
-func appendNode(streaming bool, reply []byte, node string) ([]byte, error) {
-	metadata, err := proto.Marshal(&common.Empty{Metadata: &common.Metadata{Hostname: node}})
+func (b backend) AppendInfo(streaming bool, reply []byte) ([]byte, error) {
+	metadata, err := proto.Marshal(&common.Empty{Metadata: &common.Metadata{Hostname: b.target}})
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +48,11 @@ func appendNode(streaming bool, reply []byte, node string) ([]byte, error) {
 	return protowire.AppendBytes(out, slices.Concat(inner, metadata)), nil
 }
 
-// nodeError is the reply in place of that of a node which answered with an error.
-func nodeError(streaming bool, node string, err error) []byte {
-	empty := &common.Empty{Metadata: &common.Metadata{Hostname: node, Error: err.Error(), Status: status.Convert(err).Proto()}}
-	var reply proto.Message = empty
-	if !streaming {
-		reply = &common.EmptyResponse{Messages: []*common.Empty{empty}}
+// BuildError is the reply in place of that of a node which answered with an error.
+func (b backend) BuildError(streaming bool, err error) ([]byte, error) {
+	empty := &common.Empty{Metadata: &common.Metadata{Hostname: b.target, Error: err.Error(), Status: status.Convert(err).Proto()}}
+	if streaming {
+		return proto.Marshal(empty)
 	}
-	out, merr := proto.Marshal(reply)
-	if merr != nil {
-		return nil // happens only if a string is not UTF-8
-	}
-	return out
+	return proto.Marshal(&common.EmptyResponse{Messages: []*common.Empty{empty}})
 }
