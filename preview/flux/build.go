@@ -28,8 +28,6 @@ import (
 // API groups of Flux.
 const (
 	KustomizeGroup = "kustomize.toolkit.fluxcd.io"
-	HelmGroup      = "helm.toolkit.fluxcd.io"
-	SourceGroup    = "source.toolkit.fluxcd.io"
 	argoCDGroup    = "argoproj.io"
 )
 

@@ -19,8 +19,8 @@ const (
 	rootName       = cluster.FluxSync
 	settingsName   = cluster.ClusterSettings
 	kustomizeGroup = flux.KustomizeGroup
-	helmGroup      = flux.HelmGroup
-	sourceGroup    = flux.SourceGroup
+	helmGroup      = "helm.toolkit.fluxcd.io"
+	sourceGroup    = "source.toolkit.fluxcd.io"
 )
 
 var (
