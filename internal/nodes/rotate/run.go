@@ -313,7 +313,9 @@ func (j *job) proves(ctx context.Context, on asker, pass Pass, node turn.Node) s
 	return ""
 }
 
-// until looks again and again until nothing is missing. look returns what is missing, or an error that ends the wait.
+// until looks again and again until nothing is missing. look returns what is missing, or an error that ends the wait. A look may ask a node
+// that nobody reaches with the credentials of each authority, and the Kubernetes API afterwards.
 func (j *job) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (string, error)) error {
-	return probe.Wait{Limit: limit, Say: j.Say}.Until(ctx, what, look)
+	wait := probe.Wait{Limit: limit, Look: 10*time.Second + time.Duration(len(j.Authorities))*talosapi.CallTimeout, Say: j.Say}
+	return wait.Until(ctx, what, look)
 }

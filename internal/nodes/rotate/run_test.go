@@ -285,6 +285,39 @@ func TestRun_ChangesNothingWhileANodeOfTheClusterIsSilent(t *testing.T) {
 	assert.Equal(t, []string{"cp-1", "cp-2"}, report.Changed)
 }
 
+// unreachable is a fake whose silent nodes are reached by nobody: the kernel needs three seconds to say so, for the credentials of each
+// authority.
+type unreachable struct{ *fake }
+
+func (u unreachable) Look(ctx context.Context, node turn.Node) (Trust, cluster.Role, error) {
+	trust, role, err := u.fake.Look(ctx, node)
+	if err != nil {
+		probe.Pause(ctx, 3*time.Second*time.Duration(len(u.certificates)))
+	}
+	return trust, role, err
+}
+
+func (u unreachable) Joined(ctx context.Context) (map[string]turn.KubeNode, error) {
+	return u.joined, ctx.Err()
+}
+
+func TestRun_AsksAnUnreachableNodeWithTheCredentialsOfEachAuthority(t *testing.T) {
+	for _, generation := range []int{2, 3, 4, 9} {
+		s := spec(t)
+		for len(s.Authorities) < generation {
+			next := s.Authorities[0]
+			next.Certificate = text(fmt.Sprint("NUMBER ", len(s.Authorities)))
+			s.Authorities = append(s.Authorities, next)
+		}
+		f := generations(s)
+		delete(f.trust, "worker-1")
+		delete(f.joined, "worker-1")
+		report, _, err := rotated(t, s, unreachable{f})
+		require.NoError(t, err, "generation %d", generation)
+		assert.Equal(t, []string{"worker-1"}, report.Silent)
+	}
+}
+
 func TestRun_OfTalosWaitsForANodeThatMayOnlyBootForTheFirstTime(t *testing.T) {
 	s := spec(t)
 	f := generations(s)
