@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	rolloutTimeout = 15 * time.Minute // until all pods of a workload are new ones
+	rolloutTimeout = 15 * time.Minute // longest time in which a rollout makes no progress
 	endTimeout     = time.Hour        // until the pods of jobs have ended
 )
 
@@ -25,6 +25,7 @@ const (
 type rollout struct {
 	gone      bool      // the workload does not exist
 	missing   string    // what is missing until all pods are of the newest version; "" if nothing is
+	progress  int32     // grows with each new pod, and with each former one that is gone
 	available int32     // pods that are available
 	wanted    int32     // pods that are declared
 	restarted time.Time // time of the last restart that its template names; zero without one
@@ -172,7 +173,7 @@ func (j kubernetesCA) lookAtPods(ctx context.Context, trusted []string) (stale [
 
 // restart replaces the pods of a workload, and waits until none of the former ones is left, and as many are available as before: what a
 // strategy allows to be away, such as a monitor of Ceph, must not be away together with the next workload's. A workload that was not
-// available before need not be now.
+// available before need not be now. The wait may be long while the rollout makes progress: a DaemonSet has a pod on each node.
 func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Workload, roots []Root) error {
 	if err := j.awaitStorage(ctx, workload); err != nil {
 		return err
@@ -181,8 +182,12 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 	since := roots[at].Since
 	j.Say("restarts %s: its pods may not trust both CAs", workload)
 	var before *rollout // also if the answer to the restart is lost, and the restart is sent again
-	restarted := false
-	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
+	restarted, progress := false, int32(0)
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	stalled := time.AfterFunc(rolloutTimeout, func() { giveUp(fmt.Errorf("gave up after %s without progress", rolloutTimeout)) })
+	defer stalled.Stop()
+	err := j.until(ctx, 0, workload.String(), func(ctx context.Context) (string, error) {
 		now, err := j.kubernetes.Rollout(ctx, workload)
 		if err == nil && !restarted && !now.gone {
 			before = cmp.Or(before, new(now))
@@ -191,6 +196,10 @@ func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Wo
 			}
 			restarted = true
 			now, err = j.kubernetes.Rollout(ctx, workload)
+		}
+		if err == nil && restarted && now.progress > progress {
+			progress = now.progress
+			stalled.Reset(rolloutTimeout)
 		}
 		switch {
 		case err != nil:

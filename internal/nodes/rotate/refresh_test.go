@@ -276,8 +276,8 @@ func TestRun_OfKubernetesIssuesNothingWhileAPodHasReadTheFormerCAAlone(t *testin
 	p := withPods(t, s)
 	p.stuck = true
 	_, _, err := rotated(t, s, p)
-	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: pod c may not trust both CAs); all nodes still "+
-		"accept each other, and the next run goes on")
+	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s without progress (last: pod c may not trust both CAs); "+
+		"all nodes still accept each other, and the next run goes on")
 	assert.NotContains(t, p.changes(), "2+1")
 
 	p = withPods(t, s)
@@ -467,7 +467,7 @@ func TestRun_OfKubernetesDoesNotWaitForAWorkloadThatWasNotAvailable(t *testing.T
 	p = withPods(t, s)
 	p.starts = 24 * time.Hour
 	_, _, err = rotated(t, s, p)
-	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: 0 of its pods are available, and 1 were before)")
+	require.ErrorContains(t, err, "gave up after 15m0s without progress (last: 0 of its pods are available, and 1 were before)")
 }
 
 func TestRun_OfKubernetesKnowsWhatWasAvailableBeforeARestartWhoseAnswerWasLost(t *testing.T) {
@@ -482,7 +482,7 @@ func TestRun_OfKubernetesKnowsWhatWasAvailableBeforeARestartWhoseAnswerWasLost(t
 		return err
 	}
 	_, _, err := rotated(t, s, p)
-	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: 0 of its pods are available, and 1 were before)")
+	require.ErrorContains(t, err, "gave up after 15m0s without progress (last: 0 of its pods are available, and 1 were before)")
 }
 
 func TestRun_OfKubernetesGoesOnWithoutAWorkloadThatIsDeletedBeforeItsRestart(t *testing.T) {

@@ -48,13 +48,13 @@ type Authority struct {
 	ClientKey         string `json:"clientKey,omitempty"`         // secret; required
 }
 
-// Longest returns how long a run may take. A new CA of Kubernetes restarts workloads, one after the other, and one of etcd reboots each
-// control plane twice.
+// Longest returns how long a run may take. A new CA of Kubernetes restarts workloads, one after the other: DaemonSets have a pod on each
+// node, and most replace one after the other. One of etcd reboots each control plane twice.
 func (s *Spec) Longest() time.Duration {
 	longest := 30*time.Minute + time.Duration(len(s.Nodes))*time.Minute
 	switch {
 	case s.Of == Kubernetes:
-		longest += 3 * time.Hour
+		longest += 3*time.Hour + time.Duration(len(s.Nodes))*5*time.Minute
 	case s.Of == Etcd && s.Limits != nil:
 		declared := turn.Declared{Target: s.Target, TurnLimits: *s.Limits}
 		longest += time.Duration(2*len(s.ControlPlanes())) * (declared.LongestDrain() + s.Limits.ReturnTimeout.Duration)

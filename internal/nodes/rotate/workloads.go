@@ -119,9 +119,12 @@ func ofStatefulSet(one *appsv1.StatefulSet) restartable {
 
 // of returns how far a workload is rolled out.
 func of(template corev1.PodTemplateSpec, generation, observed int64, pods counts) restartable {
-	r := rollout{missing: pods.unfinished(), available: pods.available, wanted: pods.wanted, restarted: restartOf(template.Annotations)}
-	if observed < generation {
-		r.missing = "its controller has not seen the change"
+	r := rollout{
+		missing: pods.unfinished(), progress: pods.progress(), available: pods.available, wanted: pods.wanted,
+		restarted: restartOf(template.Annotations),
+	}
+	if observed < generation { // the numbers are of the former template
+		r.missing, r.progress = "its controller has not seen the change", 0
 	}
 	return restartable{rollout: r}
 }
@@ -136,6 +139,9 @@ func (c counts) unfinished() string {
 	}
 	return ""
 }
+
+// progress returns the number of new pods, and of declared ones in whose place no former one is left.
+func (c counts) progress() int32 { return c.updated + max(0, c.wanted-(c.all-c.updated)) }
 
 // workloads returns the workloads of a kind.
 func (c kubernetesClients) workloads(ctx context.Context, kind string, options metav1.ListOptions) (map[Workload]restartable, error) {

@@ -103,3 +103,16 @@ func TestWorkloads_CountNewPods(t *testing.T) {
 	assert.Equal(t, "3 of 4 pods are new ones", missing(3, 3, counts{3, 3, 4, 3}))
 	assert.Empty(t, missing(3, 3, counts{3, 3, 3, 0}), "whether they are available is asked by comparison")
 }
+
+func TestWorkloads_MakeProgressWithEachNewPodAndEachFormerOneThatIsGone(t *testing.T) {
+	progress := func(observed int64, pods counts) int32 {
+		return of(corev1.PodTemplateSpec{}, 3, observed, pods).progress
+	}
+	assert.Zero(t, progress(2, counts{3, 3, 3, 3}), "its controller has counted the former template's")
+	last := progress(3, counts{3, 0, 3, 3})
+	for _, next := range []counts{{3, 1, 4, 3}, {3, 1, 3, 3}, {3, 2, 3, 2}, {3, 3, 4, 3}, {3, 3, 3, 0}} {
+		now := progress(3, next)
+		assert.Greater(t, now, last, "%+v", next)
+		last = now
+	}
+}
