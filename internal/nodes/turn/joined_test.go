@@ -86,6 +86,17 @@ func TestBegin_AReplacedWorkerIsOutOfServiceUntilItHasJoinedAgain(t *testing.T) 
 	}
 }
 
+// The machine gets its configuration after the removal of nodes, in the same run.
+func TestRemove_AWorkerSaysHowAReplacedOneJoinsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(3)
+		nodes = replaced(f, nodes, "worker-3")
+		require.ErrorContains(t, f.remove(t.Context(), t, nodes, "worker-1"), "(last: worker-3 was replaced and has not joined again; "+
+			"let it join first, by a run in which worker-1 is declared as before (maxUnavailable is 1))")
+		assert.Empty(t, f.log)
+	})
+}
+
 func TestBegin_NoControlPlaneChangesUntilAReplacedOneHasJoinedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := ofFive()

@@ -64,7 +64,7 @@ func (e *Engine) look(ctx context.Context, c Change, since time.Time) (missing s
 	case node.IsControlPlane():
 		missing, err = e.spareControlPlane(ctx, c)
 	default:
-		missing = e.spareWorker(ctx, node)
+		missing = e.spareWorker(ctx, c)
 	}
 	if missing == "" && err == nil {
 		missing, err = e.forbids(ctx, c)

@@ -225,7 +225,7 @@ func (r *removal) spare(ctx context.Context) (missing string, err error) {
 		}
 		healthy[other.Name] = problem == ""
 		if !slices.ContainsFunc(members, func(m talosapi.Member) bool { return m.Name == other.Name }) {
-			problem = "is no member of etcd; let it join first, by a run in which " + r.node.Name + " is declared as before"
+			problem = "is no member of etcd; " + joinsBefore(r.node)
 		}
 		if problem != "" {
 			reasons = append(reasons, other.Name+": "+problem)
@@ -238,6 +238,11 @@ func (r *removal) spare(ctx context.Context) (missing string, err error) {
 		return "", nil
 	}
 	return list(reasons), nil
+}
+
+// joinsBefore says how a node that has not joined does so before another one leaves.
+func joinsBefore(leaves Node) string {
+	return "let it join first, by a run in which " + leaves.Name + " is declared as before"
 }
 
 func because(reasons []string) string {

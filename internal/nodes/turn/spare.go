@@ -182,7 +182,8 @@ func (e *Engine) sick(ctx context.Context, node Node) string {
 }
 
 // spareWorker returns why too many workers are out of service already; "" if one more may be.
-func (e *Engine) spareWorker(ctx context.Context, node Node) string {
+func (e *Engine) spareWorker(ctx context.Context, c Change) string {
+	node := c.Node
 	nodes, err := e.Cluster.Nodes(ctx)
 	if err != nil {
 		return "the Kubernetes API does not answer: " + err.Error()
@@ -192,6 +193,8 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) string {
 		switch at, exists := nodes[other.Name]; {
 		case e.inTurn(other):
 			out = append(out, other.Name+" is in its turn")
+		case !exists && other.Generation > 1 && c.Leaves: // before any machine gets its configuration
+			out = append(out, other.Name+" was replaced and has not joined again; "+joinsBefore(node))
 		case !exists && other.Generation > 1:
 			out = append(out, other.Name+unjoined)
 		case !exists: // it has not joined yet
