@@ -42,7 +42,7 @@ type server struct {
 	*kubeapi.Client
 }
 
-// connect makes the clients, once.
+// connect makes the clients, unless there are some.
 func (k *kube) connect(ctx context.Context) ([]server, int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,8 +82,9 @@ func (k *kube) kubeconfig(ctx context.Context) ([]byte, error) {
 	})
 }
 
-// ask calls f with one API server after the other, first the one that answered last, until one answers. A refusal is an answer. After any
-// other error a request may be repeated, because each request of this package has the same effect twice as once.
+// ask calls f with one API server after the other, first the one that answered last, until one answers. A refusal is an answer, unless
+// the server does not accept the client: another one may, and if none does, the next request comes with another kubeconfig. After any other
+// error a request may be repeated, because each request of this package has the same effect twice as once.
 func (k *kube) ask(ctx context.Context, f func(dynamic.Interface) error) error {
 	return k.askServer(ctx, func(one *kubeapi.Client) error { return f(one.Objects) })
 }
@@ -94,11 +95,14 @@ func (k *kube) askServer(ctx context.Context, f func(*kubeapi.Client) error) err
 	if err != nil {
 		return err
 	}
-	problem := errors.New("there is no control plane")
+	problem, unauthorized := errors.New("there is no control plane"), false
 	for i := range servers {
 		at := (first + i) % len(servers)
 		problem = f(servers[at].Client)
-		if problem == nil || kubeapi.Refused(problem) {
+		switch {
+		case apierrors.IsUnauthorized(problem):
+			unauthorized = true
+		case problem == nil || kubeapi.Refused(problem):
 			k.mu.Lock()
 			k.answers = at
 			k.mu.Unlock()
@@ -107,6 +111,11 @@ func (k *kube) askServer(ctx context.Context, f func(*kubeapi.Client) error) err
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if unauthorized {
+		k.mu.Lock()
+		k.servers, k.answers = nil, 0
+		k.mu.Unlock()
 	}
 	return problem
 }

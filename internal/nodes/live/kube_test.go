@@ -2,7 +2,10 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/tests/fakes/talosapitest"
 )
@@ -31,5 +35,38 @@ func TestCluster_GetsItsKubeconfigFromTheOneControlPlaneThatAnswers(t *testing.T
 	ctx, cancel := context.WithTimeout(t.Context(), talosapi.CallTimeout)
 	defer cancel()
 	_, err = live.Nodes(ctx)
+	require.NoError(t, err)
+}
+
+// refusing returns an API server that accepts no client.
+func refusing(t *testing.T) server {
+	t.Helper()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(api.Close)
+	kubeconfig := fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: %q}}],
+users: [{name: a, user: {token: t}}], contexts: [{name: a, context: {cluster: a, user: a}}]}`, api.URL)
+	client, err := kubeapi.New(kubeconfig, requestTimeout)
+	require.NoError(t, err)
+	return server{netip.MustParseAddr("127.0.0.2"), client}
+}
+
+func TestCluster_AsksAnotherAPIServerAfterOneThatDoesNotAcceptIt(t *testing.T) {
+	live, _, kube := rig(t)
+	kube.answers["GET /api/v1/nodes"] = `{"kind":"NodeList","apiVersion":"v1","items":[]}`
+	servers, _, err := live.kube.connect(t.Context())
+	require.NoError(t, err)
+	live.kube.servers = slices.Insert(servers, 0, refusing(t))
+	_, err = live.Nodes(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, live.kube.answers)
+}
+
+func TestCluster_GetsAnotherKubeconfigOnceNoAPIServerAcceptsIt(t *testing.T) {
+	live, _, kube := rig(t)
+	kube.answers["GET /api/v1/nodes"] = `{"kind":"NodeList","apiVersion":"v1","items":[]}`
+	live.kube.servers, live.kube.answers = []server{refusing(t), refusing(t)}, 1
+	_, err := live.Nodes(t.Context())
+	require.ErrorContains(t, err, "the server has asked for the client to provide credentials")
+	_, err = live.Nodes(t.Context())
 	require.NoError(t, err)
 }
