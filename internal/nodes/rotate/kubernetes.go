@@ -50,30 +50,40 @@ func (c kubernetesClients) Ask(ctx context.Context, node turn.Node, own int, ser
 	if err != nil {
 		return err
 	}
+	code, _, err := c.version(ctx, node, []tls.Certificate{*pair}, servers)
+	switch {
+	case err != nil:
+		return unansweredError{err}
+	case code == http.StatusUnauthorized:
+		return errUnauthorized
+	}
+	return nil
+}
+
+// version makes a new connection to the API server of a control plane, accepts servers of some authorities only, and asks for its version.
+// It returns the status of any answer, and the date.
+func (c kubernetesClients) version(
+	ctx context.Context, node turn.Node, client []tls.Certificate, servers []int,
+) (status int, date string, err error) {
 	pool := stdx509.NewCertPool()
 	for _, server := range servers {
 		pool.AppendCertsFromPEM([]byte(c.certificates[server]))
 	}
 	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{
-		RootCAs: pool, Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS12,
-	}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: client, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()
 	url := "https://" + net.JoinHostPort(node.Address.String(), c.apiPort) + "/version"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return 0, "", err
 	}
 	answer, err := transport.RoundTrip(request)
 	if err != nil {
-		return unansweredError{err}
+		return 0, "", err
 	}
 	_ = answer.Body.Close()
-	if answer.StatusCode == http.StatusUnauthorized {
-		return errUnauthorized
-	}
-	return nil
+	return answer.StatusCode, answer.Header.Get("Date"), nil
 }
 
 // unansweredError is the error of a call that got no answer of the API server, for whatever reason.

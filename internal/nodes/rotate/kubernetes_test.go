@@ -37,11 +37,13 @@ func apiServer(t *testing.T) (kubernetesClients, turn.Node) {
 	accepted.AddCert(last.Crt)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o := stdx509.VerifyOptions{Roots: accepted, KeyUsages: []stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}}
-		if _, err := r.TLS.PeerCertificates[0].Verify(o); err != nil {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
+		code := http.StatusUnauthorized
+		for _, client := range r.TLS.PeerCertificates {
+			if _, err := client.Verify(o); err == nil {
+				code = http.StatusForbidden
+			}
 		}
-		w.WriteHeader(http.StatusForbidden)
+		w.WriteHeader(code)
 	}))
 	server.TLS = &tls.Config{
 		Certificates: []tls.Certificate{*own.Certificate}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12,

@@ -17,6 +17,8 @@ type kubernetes interface {
 	// Settled returns what is missing until a node's programs have what its configuration says: the kubelet, and on a control plane the
 	// static pods.
 	Settled(ctx context.Context, node turn.Node, trust Trust) string
+	// Clock returns the time by a control plane's API server, in whole seconds.
+	Clock(ctx context.Context, node turn.Node) (time.Time, error)
 	// Roots returns the ConfigMaps RootCA of all namespaces that are not being deleted.
 	Roots(ctx context.Context) ([]Root, error)
 	// Keep writes certificates into a ConfigMap RootCA, and makes it immutable.
@@ -37,11 +39,14 @@ type kubernetesCA struct {
 	kubernetes kubernetes
 }
 
-// check returns an error that names the pods that nothing can restart, unless they need not be restarted any more: they have read the
-// declared CA.
+// check returns an error if clocks are wrong by which pods are dated, and one that names the pods that nothing can restart, unless no pod
+// needs to be restarted any more: all have read the declared CA.
 func (j kubernetesCA) check(ctx context.Context, nodes []turn.Node) error {
 	_, issues, err := j.controlPlanes(ctx, nodes)
 	if err != nil || issues {
+		return err
+	}
+	if err := j.checkClocks(ctx, nodes); err != nil {
 		return err
 	}
 	var refused error

@@ -37,7 +37,8 @@ type Pod struct {
 }
 
 // Stale returns the pods that have read something else than what is kept now, or may have. Times are in whole seconds, and of clocks that
-// may differ, so a pod that was restarted since counts by its annotation. Pods of the namespaces in leave are not among them.
+// may be apart, so a pod that was created a little later is among them, unless it was restarted since, by its annotation. Pods of the
+// namespaces in leave are not among them.
 func Stale(pods []Pod, roots []Root, leave []string) []Pod {
 	since := map[string]time.Time{}
 	for _, root := range roots {
@@ -47,7 +48,7 @@ func Stale(pods []Pod, roots []Root, leave []string) []Pod {
 	}
 	return slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
 		kept, known := since[pod.Namespace]
-		return slices.Contains(leave, pod.Namespace) || known && (pod.Created.After(kept) || pod.Restarted.Equal(kept))
+		return slices.Contains(leave, pod.Namespace) || known && (pod.Created.After(kept.Add(clocksApart)) || pod.Restarted.Equal(kept))
 	})
 }
 

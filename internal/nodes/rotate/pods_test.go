@@ -18,7 +18,7 @@ func TestStale_ArePodsThatMayHaveReadSomethingElse(t *testing.T) {
 		return Pod{Namespace: namespace, Name: name, Created: kept.Add(after)}
 	}
 	stale := Stale([]Pod{
-		pod("kept", "earlier", -time.Second), pod("kept", "same", 0), pod("kept", "later", time.Second), pod("free", "later", time.Hour),
+		pod("kept", "earlier", -time.Second), pod("kept", "same", 0), pod("kept", "later", time.Minute), pod("free", "later", time.Hour),
 		pod("new", "unknown", time.Hour), pod("left", "earlier", -time.Second),
 		pod("by-hand", "later", time.Hour),
 		{Namespace: "kept", Name: "restarted", Created: kept, Restarted: kept},

@@ -33,6 +33,8 @@ type pods struct {
 	onRestart func() error                 // after a restart; its error is the API's answer
 	deleted   string                       // namespace/name of the only pod of a workload that is deleted before it is restarted
 	takenBack bool                         // an owner of workloads removes restarts from their templates
+	ahead     map[string]time.Duration     // clocks of control planes
+	onClock   func()                       // before a clock is read
 }
 
 // pod is a pod with what it has read.
@@ -152,6 +154,7 @@ func (p *pods) Restart(_ context.Context, workload Workload, since time.Time) er
 	for _, one := range p.running {
 		if one.Workload == workload && !p.stuck {
 			p.add(one.Namespace, one.Name, workload, time.Now())
+			p.running[one.Namespace+"/"+one.Name].Restarted = since
 		}
 	}
 	if p.onRestart != nil {
@@ -364,7 +367,7 @@ func TestRun_OfKubernetesGoesOnAlthoughAPodHasStartedWithBothCAsThatNothingResta
 	_, _, err := rotated(t, s, p)
 	require.ErrorContains(t, err, "killed")
 	p.onApply = nil
-	p.add("default", "runner", Workload{}, p.roots["default"].Since.Add(time.Second))
+	p.add("default", "runner", Workload{}, p.roots["default"].Since.Add(clocksApart+time.Second))
 	p.running["default/runner"].Problem = "has no controller"
 	_, _, err = rotated(t, s, p)
 	require.NoError(t, err)
