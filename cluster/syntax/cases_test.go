@@ -212,7 +212,8 @@ var cases = map[string]struct{ valid, wrong []string }{
 	},
 	"proxmox-node": {
 		valid: []string{"pve1", "PVE1", "pve-1", "1"},
-		wrong: []string{"pve1.home.arpa", "pve_1", "-pve", "pve1:8006", "https://pve1:8006/", "pve 1", strings.Repeat("p", 64), "pv\u0435"},
+		wrong: []string{"pve1.home.arpa", "pve_1", "-pve", "pve1:8006", "https://pve1:8006/", "pve 1", strings.Repeat("p", 64), "pv\u0435",
+			"192.168.1.10", "https://192.168.1.10:8006/", "fd00::1"},
 	},
 	"proxmox-storage": {
 		valid: []string{"local", "local-lvm", "ceph.rbd", "NFS_1", "ab"},

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"net/netip"
 	"regexp"
 	"strings"
 )
@@ -18,11 +19,23 @@ const (
 	macRemedy   = "write a unicast one, such as BC:24:11:00:01:0B"
 )
 
+// holdsAddress reports whether a value is an IP address, by itself or in a URL, with or without a port.
+func holdsAddress(value string) bool {
+	host := bareAuthority(value)
+	if _, err := netip.ParseAddrPort(host); err == nil {
+		return true
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil
+}
+
 var proxmoxForms = []Form{
 	{
 		// Proxmox VE: pve-node
 		Name: "proxmox-node", What: "the name of a Proxmox node", Words: "host name", Example: "pve1",
 		Pattern: `^` + dnsLabel + `$`,
+		check: refusing(holdsAddress, "is an address, and not the name of a Proxmox node", // whose first label would be a number
+			"write the name that Proxmox VE displays, such as pve1"),
 		fix: func(value string) []string {
 			host, _, _ := strings.Cut(bareAuthority(value), ":")
 			first, _, _ := strings.Cut(host, ".")
