@@ -210,7 +210,7 @@ func TestManifests_AreWrittenIntoAProjectOnly(t *testing.T) {
 	code, _, problems := runIn(t, t.TempDir(), Manifests("v0.1.0"), "storage")
 	assert.Equal(t, command.Misuse, code)
 	assert.Contains(t, problems, "has no Pulumi.yaml; run the command in")
-	_, folder, _ := newRepository(t, "home")
+	_, folder, _ := newRepository(t, "home", "--domain", "")
 	code, _, problems = runIn(t, folder, Manifests("v0.1.0"), "storrage")
 	assert.Equal(t, command.Misuse, code)
 	assert.Contains(t, problems, "storrage: is not an area; write alerts, backup, databases,")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cmd/command"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
@@ -25,53 +24,19 @@ import (
 var template embed.FS
 
 const does = `Writes a repository for a cluster into the folder NAME, which must not exist: the program, the stack file, and what Flux
-applies. It is the template of "pulumi new". Without a flag, the stack file has an example at that place. Unless the
-folder is in a Git repository, it becomes one, with a first commit. At the end, the command prints what is left to do.`
-
-// answer is a flag. Its value replaces a text of the template.
-type answer struct{ name, replaces, does string }
-
-var answers = []answer{
-	{"proxmox", "https://pve.home.arpa:8006/", "`URL` of the API of Proxmox VE"},
-	{"host", "pve1", "`name` of the Proxmox VE node"},
-	{"network", "192.168.1.0/24",
-		"`network` of the nodes, a /24; the gateway is its first address, and the cluster has those from .230 to .249"},
-	{"git", cluster.ExampleRepository, "`URL` of the repository that Flux reads"},
-}
-
-// switches are flags without a value. The text of the template is replaced if they are given.
-var switches = []struct{ name, replaces, by, does string }{
-	{"public", "path: kubernetes/cluster}", "public: true, path: kubernetes/cluster}", "Flux reads the repository without a password"},
-	{"insecure", "nodes: [", "insecure: true, nodes: [", "do not verify the certificate of Proxmox VE"},
-}
-
-// given are the values of the flags.
-type given struct {
-	answers        map[string]*string
-	switches       map[string]*bool
-	domain, source string
-}
+applies. It is the template of "pulumi new". Without a flag, the stack file has its default,
+or an example. Unless the folder is in a Git repository, it becomes one, with a first commit. At the end, the command
+prints what is left to do.`
 
 // Command returns the command that writes a repository. version is the binary's, which go.mod requires if it is published.
 func Command(version string) *cobra.Command {
 	c := &cobra.Command{Use: "new NAME", Short: "Write a repository for a cluster", Long: does, Args: cobra.ExactArgs(1)}
-	flags := given{answers: map[string]*string{}, switches: map[string]*bool{}}
-	for _, one := range answers {
-		flags.answers[one.name] = c.Flags().String(one.name, one.replaces, one.does)
-	}
-	for _, one := range switches {
-		flags.switches[one.name] = c.Flags().Bool(one.name, false, one.does)
-	}
-	c.Flags().StringVar(&flags.domain, "domain", "",
-		"`name` below which applications get theirs: Flux then also applies a gateway with a certificate, and the example podinfo")
-	c.Flags().StringVar(&flags.source, "source", "",
-		"`folder` of a checkout of Slipway, which go.mod then uses instead of a version, and from which Pulumi compiles the program")
+	var flags given
+	flags.add(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]
+		assumed := flags.assume(c, name)
 		files, secrets, err := render(name, version, flags)
-		if err == nil {
-			files["go.mod"], err = moduleFile(files["go.mod"], version, flags.source)
-		}
 		if err != nil {
 			return command.Wrong(err)
 		}
@@ -82,7 +47,7 @@ func Command(version string) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		report(c, name, version, flags, secrets, committed)
+		report(c, name, version, flags, secrets, committed, assumed)
 		return nil
 	}
 	return c
@@ -90,12 +55,12 @@ func Command(version string) *cobra.Command {
 
 // whatPulumiAsks says what Pulumi does besides, so that no command of its own is needed.
 const whatPulumiAsks = "The first pulumi config set asks for a login, if there is none, and offers to create the stack.\n" +
-	"For a state in a folder, run pulumi login file://FOLDER before, and set PULUMI_CONFIG_PASSPHRASE.\n"
+	"For a state on this computer, run pulumi login --local before; Pulumi asks for a passphrase.\n"
 
 // report says what was written, what of it is still an example, and which commands are left until the cluster runs.
-func report(c *cobra.Command, name, version string, flags given, secrets []string, committed commit) {
+func report(c *cobra.Command, name, version string, flags given, secrets []string, committed commit, assumed string) {
 	out := c.OutOrStdout()
-	_, _ = fmt.Fprintf(out, "%s: written%s", name, committed.told(name))
+	_, _ = fmt.Fprintf(out, "%s: written%s%s", name, committed.told(name), assumed)
 	edited := false
 	for _, one := range answers {
 		if !c.Flags().Changed(one.name) {
@@ -147,23 +112,18 @@ func moduleFile(text, version, source string) (string, error) {
 	return text + "\nreplace " + command.Module + " => " + folder + "\n", nil
 }
 
-var networkForm = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)0/24$`)
-
 // render returns the files of the repository, with the answers in the stack file, and the secrets that the stack needs besides the token of
-// Proxmox VE. It refuses answers that make a stack file with problems.
+// Proxmox VE. The error joins all problems of the answers.
 func render(name, version string, flags given) (files map[string]string, secrets []string, err error) {
-	network := networkForm.FindStringSubmatch(*flags.answers["network"])
-	if network == nil {
-		return nil, nil, fmt.Errorf("--network: %s is not a /24; write 192.168.1.0/24, or edit the file", *flags.answers["network"])
-	}
-	*flags.answers["proxmox"] = endpoint(*flags.answers["proxmox"])
+	name, problems := flags.usable(name)
+	network := strings.TrimSuffix(*flags.answers["network"], "0/24")
 	pairs := []string{"${PROJECT}", name, "${DESCRIPTION}", "The cluster " + name}
 	for _, one := range answers {
 		if one.name != "network" {
 			pairs = append(pairs, one.replaces, *flags.answers[one.name])
 		}
 	}
-	replaced := strings.NewReplacer(append(pairs, "192.168.1.", network[1])...)
+	replaced := strings.NewReplacer(append(pairs, "192.168.1.", network)...)
 	files = map[string]string{}
 	if err := eachFile(func(name string, text []byte) error {
 		files[replaced.Replace(name)] = replaced.Replace(string(text))
@@ -184,30 +144,29 @@ func render(name, version string, flags given) (files map[string]string, secrets
 	if *flags.switches["public"] {
 		files["README.md"] = strings.Replace(files["README.md"], needsNone, "This one\n   needs none: the stack file has `public: true`.", 1)
 	}
+	if flags.gateway != "" {
+		files[stack] = strings.Replace(files[stack], "/24\n", "/24\n    gateway: "+flags.gateway+"\n", 1)
+	}
 	if flags.domain != "" {
 		if err := addGateway(files, stack, flags.domain, version); err != nil {
-			return nil, nil, err
+			problems = append(problems, err)
 		}
 	}
+	if files["go.mod"], err = moduleFile(files["go.mod"], version, flags.source); err != nil {
+		problems = append(problems, err)
+	}
 	if secrets, err = checkStack(stack, files); err != nil {
-		return nil, nil, fmt.Errorf("%w\nnothing is written: give another answer, or leave out the flag and edit %s afterwards", err, stack)
+		problems = append(problems, byFlag(err))
+	}
+	if len(problems) > 0 {
+		return nil, nil, fmt.Errorf("%w\nnothing is written: give other answers, or leave out the flags and edit the stack file afterwards",
+			errors.Join(problems...))
 	}
 	return files, secrets, nil
 }
 
 // needsNone is what the README says of a repository without a password.
 const needsNone = "A public repository needs\n   none: write `public: true` into `slipway:gitops` of the stack file instead."
-
-// endpoint returns the URL of the API of a host, and a URL as it is.
-func endpoint(given string) string {
-	switch {
-	case strings.Contains(given, "/"):
-		return given
-	case !strings.Contains(given, ":"):
-		given += ":8006"
-	}
-	return "https://" + given + "/"
-}
 
 // fromSource are lines of the template, and those of a project that runs the binary: who has run it to write the project has it.
 var fromSource = strings.NewReplacer(

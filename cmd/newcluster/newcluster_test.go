@@ -117,7 +117,7 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 	}
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	code, folder, problems := newRepository(t, "home", "--source", root)
+	code, folder, problems := newRepository(t, "home", "--source", root, "--domain", "")
 	require.Equal(t, command.Done, code, problems)
 	var found bool
 	want["Pulumi.yaml"], _, found = strings.Cut(want["Pulumi.yaml"], "template:\n")
@@ -125,7 +125,7 @@ func TestNew_WritesWhatPulumiWrites(t *testing.T) {
 	made := files(t, folder)
 	made["go.mod"], _, _ = strings.Cut(made["go.mod"], "\nreplace ")
 	assert.Equal(t, want, made)
-	code, problems = runNew(t, "bonn")
+	code, problems = runNew(t, "bonn", "--domain", "")
 	require.Equal(t, command.Done, code, problems)
 	project := files(t, "bonn")
 	assert.Contains(t, project["Pulumi.yaml"], "    binary: slipway ", "who has the binary compiles nothing")
@@ -192,13 +192,6 @@ func TestNew_RefusesAFolderThatExistsAndWrongAnswers(t *testing.T) {
 	assert.Empty(t, files(t, "home"))
 }
 
-// An ssh URL needs known hosts, for which there is no flag.
-func TestNew_SaysHowToGoOnWithAnAnswerThatNeedsMore(t *testing.T) {
-	_, _, problems := newRepository(t, "home", "--git", "ssh://git@github.com/me/home.git")
-	assert.Contains(t, problems, "gitops.knownHosts: is missing")
-	assert.Contains(t, problems, "nothing is written: give another answer, or leave out the flag and edit Pulumi.home.yaml afterwards")
-}
-
 func TestNew_InTheFolderOfAnotherClusterReadsNothingOfThat(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, writeFile(filepath.FromSlash("kubernetes/cluster/platform/cilium.yaml"), "kind: HelmRelease\n"))
@@ -232,8 +225,8 @@ func TestQuickStart_ShowsTheStackFileThatItsCommandWrites(t *testing.T) {
 // The second commit is that of a user who has followed the quick start, in which other commands write these files.
 func TestQuickStart_WhatIsPushedHoldsNoCredentials(t *testing.T) {
 	asSomebody(t)
-	_, folder, _ := newRepository(t, "home")
-	for _, secret := range []string{"home.kubeconfig", "ca.pem", "pve-root-ca.pem"} {
+	_, folder, _ := newRepository(t, "home", "--domain", "")
+	for _, secret := range []string{"home.kubeconfig", "pve-root-ca.pem"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, secret), []byte("secret"), 0o600))
 	}
 	git(t, ".", "init", "--quiet", "--bare", "remote")

@@ -47,7 +47,7 @@ func git(t *testing.T, folder string, args ...string) string {
 
 // complete are the flags for a stack file without examples.
 var complete = []string{"home", "--proxmox", "pve.example.com", "--host", "pve", "--network", "10.1.2.0/24",
-	"--git", "https://git.example.com/home.git"}
+	"--git", "https://git.example.com/home.git", "--domain", "home.example.com"}
 
 func TestNew_CommitsItsFilesAndSaysWhatIsLeftToDo(t *testing.T) {
 	asSomebody(t)
@@ -77,6 +77,7 @@ func TestNew_SaysWhatIsStillAnExample(t *testing.T) {
 	asSomebody(t)
 	t.Chdir(t.TempDir())
 	assert.Equal(t, `home: written, and committed to a new Git repository
+Without --domain, applications get names below home.home.arpa
 Edit Pulumi.home.yaml: without --proxmox, it has the example https://pve.home.arpa:8006/
 Edit Pulumi.home.yaml: without --network, it has the example 192.168.1.0/24
 Next, one command after the other, because Pulumi asks:

@@ -29,9 +29,9 @@ func documented(t *testing.T, text, pattern string) int {
 func TestNew_WritesAsManyFilesAsTheDocumentsSay(t *testing.T) {
 	const most = 25 // as many as one looks through in a quarter of an hour
 	documents := files(t, "../../docs")
-	_, folder, _ := newRepository(t, "home")
-	assert.Len(t, files(t, folder), documented(t, documents["updating.md"], `the folder .home. of (\d+) files`))
-	code, folder, problems := newRepository(t, "home", "--domain", "home.example.com")
+	_, folder, _ := newRepository(t, "home", "--domain", "")
+	assert.Len(t, files(t, folder), documented(t, documents["updating.md"], `a folder .home. of (\d+) files`))
+	code, folder, problems := newRepository(t, "home")
 	require.Equal(t, command.Done, code, problems)
 	record, err := tree.ReadWritten(os.DirFS(folder))
 	require.NoError(t, err)

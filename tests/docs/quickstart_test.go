@@ -16,8 +16,8 @@ import (
 
 // What a reader of the quick start types and decides until the first `pulumi up` has begun. What only some readers need is counted, too.
 const (
-	mostCommands  = 17
-	mostDecisions = 12
+	mostCommands  = 13
+	mostDecisions = 10
 )
 
 var (

@@ -23,7 +23,7 @@ func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	const document = "docs/quickstart.md"
 	steps, err := docs.Steps(t.Name(), document, readDocument(t, document))
 	require.NoError(t, err)
-	require.Len(t, steps, 6, "new, check, token, up, look, remove")
+	require.Len(t, steps, 5, "new, token, up, look, remove")
 	folder := t.TempDir()
 	bin := filepath.Join(folder, "slipway", "bin")
 	build := exec.CommandContext(t.Context(), "go", "-C", checkoutFolder, "build", "-o", filepath.Join(bin, "slipway"), ".")
@@ -36,12 +36,10 @@ func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 		t.Setenv(variable, "test@example.com")
 	}
 	began := time.Now()
-	for _, step := range steps[:2] {
-		command := exec.CommandContext(t.Context(), "bash", "-e", "-c", mine.Replace(step.Commands))
-		command.Dir = folder
-		out, err := command.CombinedOutput()
-		require.NoError(t, err, "%s:%d: %s", document, step.Line, out)
-	}
+	command := exec.CommandContext(t.Context(), "bash", "-e", "-c", mine.Replace(steps[0].Commands))
+	command.Dir = folder
+	out, err = command.CombinedOutput()
+	require.NoError(t, err, "%s:%d: %s", document, steps[0].Line, out)
 	written := time.Since(began)
 	home := filepath.Join(folder, "home")
 	runGit(t, "-C", home, "diff", "--exit-code", "main") // the command has committed the files
@@ -50,8 +48,8 @@ func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	l.hasNoGo(t)
 	inTime(t, "from the binary to the first request to Proxmox VE", toFirstRequest, 1, func() time.Duration {
 		began := time.Now()
-		l.runs(t, after(`exec <<<"$PROXMOX_VE_API_TOKEN"`, steps[2]), mine)
-		l.checkOutput(l.runs(t, after("export PULUMI_OPTION_SKIP_PREVIEW=true", steps[3]), mine), "")
+		l.runs(t, after(`exec <<<"$PROXMOX_VE_API_TOKEN"`, steps[1]), mine)
+		l.checkOutput(l.runs(t, after("export PULUMI_OPTION_SKIP_PREVIEW=true", steps[2]), mine), "")
 		return written + l.firstRequest().Sub(began)
 	})
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "home")
@@ -63,7 +61,7 @@ func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	}
 	require.Equal(t, "True", l.in("kubectl", "--context=admin@home", "get", "--namespace=flux-system", "kustomization/podinfo",
 		`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
-	l.runs(t, steps[4], mine)
+	l.runs(t, steps[3], mine)
 
 	editStackFile(t, filepath.Join(home, "Pulumi.home.yaml"), func(s settings) {
 		s.set("secrets", map[string]any{"sealedSecrets": map[string]any{}})
@@ -72,7 +70,7 @@ func TestTutorial_TheQuickStartBringsUpARepositoryOfItsOwn(t *testing.T) {
 	for _, fromChart := range []bool{false, true} {
 		l.addFirstApp("home", docs.App{Cluster: "kubernetes/cluster", Chart: fromChart})
 	}
-	l.runs(t, steps[5], mine)
+	l.runs(t, steps[4], mine)
 	require.Empty(t, l.status().VMs)
 }
 
