@@ -21,6 +21,8 @@ type machine struct {
 	deletions map[string]bool   // options whose deletion waits until then
 	resets    bool              // the guest's end is that of a reset: QEMU continues
 
+	ha bool // the HA manager has it
+
 	guest    vm.Guest    // nil while powered off
 	hardware vm.Hardware // hardware at the last power-on
 	since    time.Time   // of power-on

@@ -17,9 +17,10 @@ var migrateParameters = map[string]parameter{
 }
 
 // migrateVM moves a VM to another node of the cluster: a running one stays on. As in qemu-server, volumes on shared storages stay
-// where they are, local disks are copied, and a CD drive with a local image is refused. Volumes keep their names.
+// where they are, local disks are copied, and a CD drive with a local image is refused. Volumes keep their names. For a VM that the HA
+// manager has, the task ends before the VM has moved.
 func migrateVM(q *request) (any, error) {
-	c, target := q.c, q.form.Get("target")
+	c, target, ha := q.c, q.form.Get("target"), false
 	m, err := q.checked(func(m *machine) error {
 		if problems := q.problems(migrateParameters, "target"); len(problems) > 0 {
 			return invalid(problems)
@@ -33,20 +34,33 @@ func migrateVM(q *request) (any, error) {
 		if q.form.Get("targetstorage") != "" {
 			return internalError("targetstorage is not modelled by this simulation")
 		}
+		ha = m.ha
 		return c.checkMigration(m, target, q.flag("online"))
 	}, "VM.Migrate")
 	if err != nil {
 		return nil, err
 	}
+	if ha {
+		return q.changeVM("hamigrate", m, func(t *task) error {
+			t.log = append(t.log, fmt.Sprintf("Requesting HA migration for VM %d to node %s", m.id, target))
+			c.requestMigration(m, target)
+			return nil
+		})
+	}
 	return q.changeVM("qmigrate", m, func(t *task) error {
-		t.log = append(t.log, fmt.Sprintf("starting migration of VM %d to node '%s'", m.id, target))
-		if err := c.migrate(t, m, target, q.flag("online"), q.flag("with-local-disks")); err != nil {
-			t.log = append(t.log, "ERROR: migration aborted: "+err.Error())
-			return errors.New("migration aborted") // the reason is in the log only
-		}
-		t.log = append(t.log, "migration finished successfully")
-		return nil
+		return c.migration(t, m, target, q.flag("online"), q.flag("with-local-disks"))
 	})
+}
+
+// migration is the work of a task that migrates a VM. The caller holds the mutex.
+func (c *Cluster) migration(t *task, m *machine, target string, online, localDisks bool) error {
+	t.log = append(t.log, fmt.Sprintf("starting migration of VM %d to node '%s'", m.id, target))
+	if err := c.migrate(t, m, target, online, localDisks); err != nil {
+		t.log = append(t.log, "ERROR: migration aborted: "+err.Error())
+		return errors.New("migration aborted") // the reason is in the log only
+	}
+	t.log = append(t.log, "migration finished successfully")
+	return nil
 }
 
 // flag returns a boolean parameter.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -56,6 +57,46 @@ func TestMigrate_MovesARunningVMWithItsLocalDisks(t *testing.T) {
 	}
 	assert.Contains(t, w.call(http.MethodGet, machinePath+"config", nil).reason, "does not exist")
 	w.reboot("nodes/pve2/qemu/1111/")
+}
+
+// The HA manager moves the VM by itself, once it has noticed the request.
+func TestMigrate_OfAnHAResourceEndsBeforeTheVMHasMoved(t *testing.T) {
+	for name, migrate := range map[string]func(*world){
+		"by the VM": func(w *world) { w.ok(http.MethodPost, machinePath+"migrate", live("pve2")) },
+		"by the resource": func(w *world) {
+			r := w.call(http.MethodPost, "cluster/ha/resources/vm:1111/migrate", url.Values{"node": {"pve2"}})
+			require.Equal(w.t, map[string]any{"sid": "vm:1111", "requested-node": "pve2"}, r.data)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create()
+			w.eject()
+			require.Equal(t, http.StatusOK, w.call(http.MethodPost, "cluster/ha/resources", url.Values{"sid": {"vm:1111"}}).code)
+			assert.Equal(t, "vm", w.get("cluster/ha/resources/vm:1111").(map[string]any)["type"])
+			migrate(w)
+			assert.Equal(t, "pve1", w.c.VMs()[0].Node)
+			assert.Eventually(t, func() bool { return w.c.VMs()[0].Node == "pve2" }, time.Minute, time.Millisecond)
+			assert.Equal(t, "running", w.c.VMs()[0].Status)
+		})
+	}
+}
+
+func TestMigrate_OfAnHAResourceNeedsAnotherPrivilege(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	assert.Equal(t, "resource 'vm:1111' is not HA managed",
+		w.call(http.MethodPost, "cluster/ha/resources/vm:1111/migrate", url.Values{"node": {"pve2"}}).reason)
+	require.Equal(t, http.StatusOK, w.call(http.MethodPost, "cluster/ha/resources", url.Values{"sid": {"vm:1111"}}).code)
+	assert.Equal(t, "create resource failed: resource ID 'vm:1111' already defined",
+		w.call(http.MethodPost, "cluster/ha/resources", url.Values{"sid": {"vm:1111"}}).reason)
+	all := w.token
+	w.token = lesser
+	assert.Equal(t, "Permission check failed (/, Sys.Console)",
+		w.call(http.MethodPost, "cluster/ha/resources/vm:1111/migrate", url.Values{"node": {"pve2"}}).reason)
+	w.token = all
+	require.Equal(t, http.StatusOK, w.call(http.MethodDelete, "cluster/ha/resources/vm:1111", nil).code)
+	assert.Equal(t, "no such resource 'vm:1111'", w.call(http.MethodGet, "cluster/ha/resources/vm:1111", nil).reason)
 }
 
 func TestMigrate_LeavesSharedVolumesWhereTheyAre(t *testing.T) {

@@ -69,11 +69,3 @@ func unimplemented(q *request) (any, error) {
 
 // getPools lists no pool: pools are not modelled.
 func getPools(*request) (any, error) { return []any{}, nil }
-
-// getHAResource finds no resource: the HA manager has no VM here.
-func getHAResource(q *request) (any, error) {
-	if err := q.token.require("/", "Sys.Audit"); err != nil {
-		return nil, err
-	}
-	return nil, internalError("no such resource '%s'", q.r.PathValue("sid"))
-}

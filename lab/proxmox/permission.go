@@ -17,7 +17,7 @@ type Token struct {
 }
 
 // Privileges are all privileges that the simulated calls require, except for reading the guest agent, whose privilege depends on the
-// version.
+// version, and for changing HA resources, which Slipway does not do (Sys.Console).
 var Privileges = []string{
 	"Datastore.Allocate", "Datastore.AllocateSpace", "Datastore.AllocateTemplate", "Datastore.Audit", "SDN.Use", "Sys.Audit", "Sys.Modify",
 	"VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk",

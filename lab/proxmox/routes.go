@@ -33,7 +33,10 @@ var routes = map[string]func(*request) (any, error){
 	"GET /nodes":             getNodes,
 	"GET /pools":             getPools,
 
-	"GET /cluster/ha/resources/{sid}": getHAResource,
+	"POST /cluster/ha/resources":               addHAResource,
+	"GET /cluster/ha/resources/{sid}":          getHAResource,
+	"DELETE /cluster/ha/resources/{sid}":       removeHAResource,
+	"POST /cluster/ha/resources/{sid}/migrate": migrateHAResource,
 
 	"GET /nodes/{node}/network":            getNetworks,
 	"GET /nodes/{node}/query-url-metadata": queryURL,
