@@ -20,8 +20,8 @@ type Talos struct {
 	Contract TalosContract `json:"contract" default:"v1.12"`
 	// Image factory that the boot image and the installer come from.
 	Factory string `json:"factory" form:"https-host-url" default:"https://factory.talos.dev" example:"https://factory.example.com"`
-	// Official system extensions. With `siderolabs/qemu-guest-agent`, the VMs' agent channel is switched on as well. The Proxmox provider then
-	// asks the agent, for which the token needs the privilege `VM.GuestAgent.Audit`, and before Proxmox VE 9 `VM.Monitor`.
+	// Official system extensions. With `siderolabs/qemu-guest-agent`, the VMs' agent channel is switched on as well. The Proxmox provider
+	// then asks the agent, for which the token needs the privilege `VM.GuestAgent.Audit`, and before Proxmox VE 9 `VM.Monitor`.
 	Extensions []string `json:"extensions" form:"system-extension" example:"[siderolabs/qemu-guest-agent]"`
 	// The extension siderolabs/lldpd.
 	LLDPD LLDPD `json:"lldpd"`

@@ -19,7 +19,7 @@ type answer struct{ name, replaces, form, does string }
 
 var answers = []answer{
 	{"proxmox", "https://pve.home.arpa:8006/", "https-host-url", "host name, address or `URL` of the API of Proxmox VE"},
-	{"host", "pve1", "proxmox-node", "`name` of the Proxmox VE node; without it, the first part of the name in --proxmox"},
+	{"host", "pve1", "proxmox-node", "`name` of the Proxmox VE node; without it, if --proxmox is a host name, the first part of that"},
 	{"network", "192.168.1.0/24", "ipv4-network", "`network` of the nodes, a /24; the cluster has its addresses from .230 to .249"},
 	{"git", cluster.ExampleRepository, "git-url", "`URL` of the repository that Flux reads"},
 }

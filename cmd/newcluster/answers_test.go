@@ -21,7 +21,8 @@ func TestNew_NamesTheFlagOfEachWrongAnswer(t *testing.T) {
 	}{
 		"an address in the place of a name": {
 			[]string{"home", "--host", "192.168.1.10"},
-			[]string{"--host: 192.168.1.10 is an address, and not the name of a Proxmox node; write the name that Proxmox VE displays, such as pve1"},
+			[]string{"--host: 192.168.1.10 is an address, and not the name of a Proxmox node; " +
+				"write the name that Proxmox VE displays, such as pve1"},
 		},
 		"an address of the network": {
 			[]string{"home", "--network", "10.25.3.1/24"},
@@ -41,7 +42,8 @@ func TestNew_NamesTheFlagOfEachWrongAnswer(t *testing.T) {
 		},
 		"a URL that needs more": {
 			[]string{"home", "--git", "ssh://git@github.com/me/home.git"},
-			[]string{"--git: gitops.knownHosts: is missing; write what this prints, and compare it with what the host publishes: ssh-keyscan github.com"},
+			[]string{"--git: gitops.knownHosts: is missing; " +
+				"write what this prints, and compare it with what the host publishes: ssh-keyscan github.com"},
 		},
 		"many": {
 			[]string{"home", "--proxmox", "http://pve1", "--host", "pve_1", "--network", "127.0.0.0/24", "--gateway", "no", "--git", "x",

@@ -24,9 +24,8 @@ import (
 var template embed.FS
 
 const does = `Writes a repository for a cluster into the folder NAME, which must not exist: the program, the stack file, and what Flux
-applies. It is the template of "pulumi new". Without a flag, the stack file has its default,
-or an example. Unless the folder is in a Git repository, it becomes one, with a first commit. At the end, the command
-prints what is left to do.`
+applies. It is the template of "pulumi new". Without a flag, the stack file has its default, or an example. Unless the
+folder is in a Git repository, it becomes one, with a first commit. At the end, the command prints what is left to do.`
 
 // Command returns the command that writes a repository. version is the binary's, which go.mod requires if it is published.
 func Command(version string) *cobra.Command {

@@ -34,8 +34,16 @@ func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.In
 			data = `{"version":"8.4.1"}`
 		case path == "/api2/json/cluster/resources", strings.HasSuffix(path, "/tasks"):
 			data = `[]`
-		default: // the status of a storage
-			data = `{"shared":0}`
+		case path == "/api2/json/nodes":
+			data = `[{"node":"pve1","status":"online"},{"node":"pve2","status":"online"},{"node":"pve3","status":"online"}]`
+		case strings.HasSuffix(path, "/network"):
+			data = `[{"iface":"vmbr0"}]`
+		case strings.HasSuffix(path, "/storage"):
+			const settings = `"enabled":1,"active":1,"shared":0`
+			data = `[{"storage":"local","content":"iso",` + settings + `},{"storage":"local-lvm","content":"images",` + settings + `}]`
+		default:
+			http.NotFound(w, r)
+			return
 		}
 		w.Write([]byte(`{"data":` + data + `}`)) //nolint:errcheck // the client notices
 	}))
@@ -78,8 +86,9 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *
 	}
 	assert.Len(t, bound, len(allMachines(t)))
 	assert.Len(t, leftovers(r), len(allMachines(t)))
-	const all, each, hosts = 2, 2, 3 // the version and the list of VMs or downloads; before all, also the storage on each host
-	assert.EqualValues(t, all+hosts+each*(hosts+len(allMachines(t))), requests.Load())
+	// The version and the list of VMs or downloads; before all, also the Proxmox nodes, and the storages and bridges of each.
+	const all, each, hosts = 3, 2, 3
+	assert.EqualValues(t, all+2*hosts+each*(hosts+len(allMachines(t))), requests.Load())
 }
 
 func TestTalosCluster_CreatesNoVMIfTheCheckForALeftoverFails(t *testing.T) {
