@@ -21,8 +21,8 @@ import (
 // CallTimeout is for one call, which a rebooting node may never answer.
 const CallTimeout = 5 * time.Second
 
-// lostAfter is how long data may stay unacknowledged until a connection is given up, and made anew. A machine that loses its power, or boots
-// by kexec, says no farewell: TCP alone would try in longer and longer steps, and see a machine that is back up to a minute late.
+// lostAfter is how long data may stay unacknowledged until a connection is given up, and made anew. A machine that loses its power, or
+// boots by kexec, says no farewell: TCP alone would try in longer and longer steps, and see a machine that is back up to a minute late.
 const lostAfter = 30 * time.Second
 
 // liveness lets gRPC set lostAfter as TCP_USER_TIMEOUT, which it does on Linux. Its own pings are rarer than the five minutes that a server
@@ -55,8 +55,9 @@ func DialEndpoint(
 		Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},
 		MinConnectTimeout: CallTimeout,
 	}
+	own := []grpc.DialOption{grpc.WithConnectParams(params), grpc.WithKeepaliveParams(liveness)}
 	one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(endpoint),
-		client.WithGRPCDialOptions(slices.Concat([]grpc.DialOption{grpc.WithConnectParams(params), grpc.WithKeepaliveParams(liveness)}, options)...))
+		client.WithGRPCDialOptions(slices.Concat(own, options)...))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", endpoint, err)
 	}

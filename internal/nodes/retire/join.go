@@ -37,14 +37,16 @@ func saveBeforeJoin(
 const takesNone = "while a member with a vote does not answer, etcd takes no new one: start that control plane, or remove or replace it " +
 	"first, in a run of its own"
 
-// awaitVoters waits until etcd can take the control planes that join. It takes no member, not even one without a vote, while one with a vote
-// is away, whatever its quorum (mayAddMember in etcd's server.go, with --strict-reconfig-check, its default): the machine would wait for it
-// in vain, after a healthy one has been removed. Those that leave do not count, nor a member with the name of one that joins, which Talos
-// removes first. A member that is not declared cannot be asked.
+// awaitVoters waits until etcd can take the control planes that join. It takes no member, not even one without a vote, while one with a
+// vote is away, whatever its quorum (mayAddMember in etcd's server.go, with --strict-reconfig-check, its default): the machine would wait
+// in vain, after a healthy one has been removed for it. Those that leave do not count, nor a member with the name of one that joins, which
+// Talos removes first. A member that is not declared cannot be asked.
 func awaitVoters(ctx context.Context, on remover, spec *Spec, plan Plan, say func(string, ...any)) error {
 	name := func(node turn.Node) string { return node.Name }
 	join := xslices.Map(plan.Join, name)
-	remade := slices.ContainsFunc(turn.ControlPlanes(plan.Leave), func(node turn.Node) bool { return slices.Contains(plan.Replaced, node.Name) })
+	remade := slices.ContainsFunc(turn.ControlPlanes(plan.Leave), func(node turn.Node) bool {
+		return slices.Contains(plan.Replaced, node.Name)
+	})
 	if len(join) == 0 && !remade {
 		return nil
 	}
