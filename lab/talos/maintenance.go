@@ -144,8 +144,8 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 	}
 }
 
-// refused are the calls that the maintenance service knows and refuses, with its texts. They need a configured node, or a role that a client
-// without certificate does not have.
+// refused are the calls that the maintenance service knows and refuses, with its texts. They need a configured node, or a role that a
+// client without certificate does not have.
 var refused = map[string]string{
 	machine.MachineService_Bootstrap_FullMethodName: unimplemented,
 	machine.MachineService_GenerateClientConfiguration_FullMethodName: "client configuration (talosconfig) can't be generated in the " +

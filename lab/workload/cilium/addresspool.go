@@ -98,7 +98,9 @@ func (r addressRange) overlaps(other addressRange) bool {
 func settleConflicts(pools []addressPool) {
 	slices.SortFunc(pools, func(x, y addressPool) int { return cmp.Or(x.created.Compare(y.created), cmp.Compare(x.name, y.name)) })
 	for i := range pools {
-		pools[i].conflicts = slices.ContainsFunc(pools[:i+1], func(older addressPool) bool { return !older.conflicts && pools[i].overlaps(older) })
+		pools[i].conflicts = slices.ContainsFunc(pools[:i+1], func(older addressPool) bool {
+			return !older.conflicts && pools[i].overlaps(older)
+		})
 	}
 }
 
