@@ -171,19 +171,15 @@ func (b *boot) teardown() {
 	b.cancel()
 	b.wg.Wait()
 	b.site.mu.Lock()
-	addresses, cluster := b.addresses, b.cluster
-	b.addresses, b.machined, b.etcdUp, b.kubeletUp, b.kubelet = nil, nil, false, false, nil
+	cluster := b.cluster
+	b.machined, b.etcdUp, b.kubeletUp, b.kubelet = nil, false, false, nil
 	b.m.boot = nil
 	b.site.mu.Unlock()
 	if cluster != nil {
 		// The cluster first removes what it has put on this machine, for example the virtual IP.
 		cluster.reconcile()
 	}
-	for _, a := range addresses {
-		if err := b.site.cfg.Addresses.Remove(a); err != nil {
-			b.log.Error("address not removed", "address", a, "error", err)
-		}
-	}
+	b.removeAddresses()
 	b.site.change.Notify()
 }
 

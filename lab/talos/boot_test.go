@@ -103,6 +103,28 @@ func TestMachine_ComesBackWithItsConfigurationAfterPowerCycle(t *testing.T) {
 	require.Equal(t, node(11), w.status(11).Hostname)
 }
 
+// A machine without power sends nothing more. If its API ended first, all that are connected with it would learn of it at once.
+func TestMachine_PowerOffTakesTheAddressesBeforeAnythingOnTheMachineEnds(t *testing.T) {
+	w := newWorld(t)
+	guest, _ := w.install(configmachine.TypeControlPlane, 11)
+	w.eventually("the API answers", func() bool { return answers(w.endpoint(11)) })
+	var answered []bool
+	w.links.mu.Lock()
+	w.links.removes = func(netip.Prefix) { answered = append(answered, answers(w.endpoint(11))) }
+	w.links.mu.Unlock()
+	guest.PowerOff()
+	require.Equal(t, []bool{true}, answered)
+}
+
+// answers tells whether something takes connections.
+func answers(endpoint string) bool {
+	conn, err := net.DialTimeout("tcp", endpoint, time.Second)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
 func TestMachine_ANetworkCardThatDoesNotMatchGetsNoConfiguredAddress(t *testing.T) {
 	w := newWorld(t)
 	hw := w.hardware(11)

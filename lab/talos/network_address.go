@@ -111,6 +111,19 @@ func (b *boot) addAddresses(addresses []netip.Prefix) {
 	b.site.change.Notify()
 }
 
+// removeAddresses removes the machine's addresses, but for the virtual IP, which is the cluster's.
+func (b *boot) removeAddresses() {
+	b.site.mu.Lock()
+	addresses := b.addresses
+	b.addresses = nil
+	b.site.mu.Unlock()
+	for _, a := range addresses {
+		if err := b.site.cfg.Addresses.Remove(a); err != nil {
+			b.log.Error("address not removed", "address", a, "error", err)
+		}
+	}
+}
+
 // publishAddresses publishes the machine's addresses. An address that is gone stays among the accumulated ones.
 func (b *boot) publishAddresses() {
 	b.site.mu.Lock()

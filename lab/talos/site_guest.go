@@ -167,8 +167,15 @@ func (m *guest) nodeName() string {
 	return ""
 }
 
-// PowerOff implements vm.Guest.
+// PowerOff implements vm.Guest. The machine's addresses go first, so that nothing that ends on it says farewell: whoever is connected finds
+// out by himself, or by the reset from the machine's next boot.
 func (m *guest) PowerOff() {
+	m.site.mu.Lock()
+	b := m.boot
+	m.site.mu.Unlock()
+	if b != nil {
+		b.removeAddresses()
+	}
 	m.powerOff()
 	<-m.done
 }

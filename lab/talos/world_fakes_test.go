@@ -18,8 +18,9 @@ import (
 
 // fakeAddresses records the added addresses.
 type fakeAddresses struct {
-	mu sync.Mutex
-	up map[netip.Prefix]bool
+	mu      sync.Mutex
+	up      map[netip.Prefix]bool
+	removes func(netip.Prefix) // is told before an address is removed; nil by default
 }
 
 func (f *fakeAddresses) Add(p netip.Prefix) error {
@@ -32,6 +33,9 @@ func (f *fakeAddresses) Add(p netip.Prefix) error {
 func (f *fakeAddresses) Remove(p netip.Prefix) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.removes != nil {
+		f.removes(p)
+	}
 	delete(f.up, p)
 	return nil
 }
