@@ -54,7 +54,7 @@ func Command(version string) *cobra.Command {
 
 // whatPulumiAsks says what Pulumi does besides, so that no command of its own is needed.
 const whatPulumiAsks = "The first pulumi config set asks for a login, if there is none, and offers to create the stack.\n" +
-	"For a state on this computer, run pulumi login --local before; Pulumi asks for a passphrase.\n"
+	"For a state on this computer, run pulumi login --local before, and export a new passphrase as PULUMI_CONFIG_PASSPHRASE.\n"
 
 // report says what was written, what of it is still an example, and which commands are left until the cluster runs.
 func report(c *cobra.Command, name, version string, flags given, secrets []string, committed commit, assumed string) {

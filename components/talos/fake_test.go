@@ -36,6 +36,7 @@ type calm struct {
 	sickens      bool     // a node that tries one is not well for twice as long
 	unready      bool     // no Node object is Ready
 	sick         bool     // a service of each machine waits
+	hangs        bool     // no machine answers, but takes connections
 	runs         []string // services of each machine beside etcd
 	grows        []string // nodes with a volume that grows at the next boot
 	boots        map[string]int
@@ -55,7 +56,11 @@ func (c *calm) with(change func()) {
 	change()
 }
 
-func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) {
+func (c *calm) Machine(ctx context.Context, node turn.Node) (turn.Machine, error) {
+	if c.hangs {
+		<-ctx.Done()
+		return turn.Machine{}, ctx.Err()
+	}
 	etcd := talosapi.Service{State: "Running", Known: true, Healthy: true}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -78,7 +78,7 @@ func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string,
 	}
 	channel := slices.Contains(slices.Concat(changed, power.Waiting), "agent") && !m.Cluster.Talos.GuestAgent()
 	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
-		if machine, err := on.Machine(ctx, node); channel && err == nil && machine.Runs(cluster.GuestAgentService) {
+		if channel && m.runsGuestAgent(ctx, on, node) {
 			return turn.Change{}, false, fmt.Errorf("talos.extensions: %s runs siderolabs/qemu-guest-agent, and its Talos would wait at each boot "+
 				"for the channel that its VM loses; declare the extension again, or install Talos without it on all nodes first "+
 				"(docs/nodes.md, Removing the guest agent)", node.Name)
@@ -98,6 +98,14 @@ func (m *machineUpdate) nodeChange(ctx context.Context, changed, grows []string,
 			},
 		}, true, nil
 	}
+}
+
+// runsGuestAgent reports whether the guest agent is known to run on a node.
+func (m *machineUpdate) runsGuestAgent(ctx context.Context, on access, node turn.Node) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	machine, err := on.Machine(ctx, node)
+	return err == nil && machine.Runs(cluster.GuestAgentService)
 }
 
 // power asks for the power of the machine. What is not known keeps nothing from happening.

@@ -213,6 +213,26 @@ func TestMachineUpdate_WithoutAnAnswerTakesItsTurnForTheChangesOnly(t *testing.T
 	assert.NotNil(t, update.nodeChange(t.Context(), []string{"memory"}, nil, nil))
 }
 
+// A node may need more memory because it does not answer any more.
+func TestMachineUpdate_AsksNoMachineForAnAgentWhoseChannelStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{hangs: true}
+		turns := turnsOf(t, on)
+		cluster.SetDefaults(&turns.declared.TurnLimits)
+		update := &machineUpdate{turns: turns, Update: machines.Update{
+			Node: allMachines(t)[0], Power: func(context.Context) (machines.Power, error) { return machines.Power{}, nil },
+		}}
+		for _, changed := range []string{"memory", "agent"} {
+			start := time.Now()
+			_, takes, err := update.nodeChange(t.Context(), []string{changed}, nil, nil)(t.Context(), on, on.nodes[0])
+			require.NoError(t, err)
+			assert.True(t, takes)
+			assert.Equal(t, changed == "agent", time.Since(start) > 0, changed)
+			assert.LessOrEqual(t, time.Since(start), lookTimeout)
+		}
+	})
+}
+
 // A Talos with the agent does not finish a boot without the agent's channel, so that an upgrade to one without the agent is never reached.
 func TestMachineUpdate_TakesNoChannelFromAGuestAgentThatRuns(t *testing.T) {
 	for name, one := range map[string]struct {

@@ -21,7 +21,7 @@ var migrateParameters = map[string]parameter{
 // manager has, the task ends before the VM has moved.
 func migrateVM(q *request) (any, error) {
 	c, target, ha := q.c, q.form.Get("target"), false
-	m, err := q.checked(func(m *machine) error {
+	m, err := q.checked(func() error {
 		if problems := q.problems(migrateParameters, "target"); len(problems) > 0 {
 			return invalid(problems)
 		}
@@ -34,6 +34,8 @@ func migrateVM(q *request) (any, error) {
 		if q.form.Get("targetstorage") != "" {
 			return internalError("targetstorage is not modelled by this simulation")
 		}
+		return nil
+	}, func(m *machine) error {
 		ha = m.ha
 		return c.checkMigration(m, target, q.flag("online"))
 	}, "VM.Migrate")

@@ -35,16 +35,15 @@ const gibibytesPerTask = 20
 // VM may run, and its configuration has no lock meanwhile: other tasks on the VM wait. The volume gets the next free number on its new
 // storage. An error leaves the disk where it was.
 func moveDisk(q *request) (any, error) {
-	m, err := q.checked(func(m *machine) error {
+	m, err := q.checked(func() error {
 		if problems := moveProblems(q); len(problems) > 0 {
 			return invalid(problems)
 		}
 		if q.form.Has("target-vmid") {
 			return internalError("a move to another VM is not modelled by this simulation")
 		}
-		if err := q.token.require("/storage/"+q.form.Get("storage"), "Datastore.AllocateSpace"); err != nil {
-			return err
-		}
+		return q.token.require("/storage/"+q.form.Get("storage"), "Datastore.AllocateSpace")
+	}, func(m *machine) error {
 		_, err := q.checkMove(m)
 		return err
 	}, diskPrivilege)

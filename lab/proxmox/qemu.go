@@ -12,6 +12,17 @@ import (
 
 // withMachine runs fn on the VM of a request, with the mutex held.
 func (q *request) withMachine(fn func(*machine) (any, error), privileges ...string) (any, error) {
+	var answer any
+	_, err := q.checked(nil, func(m *machine) (err error) {
+		answer, err = fn(m)
+		return err
+	}, privileges...)
+	return answer, err
+}
+
+// checked returns the VM of a request, if check accepts it, which runs with the mutex held. As in Proxmox VE, a missing privilege comes before
+// wrong parameters, and both before a missing VM.
+func (q *request) checked(parameters func() error, check func(*machine) error, privileges ...string) (*machine, error) {
 	id, err := parseID(q.r.PathValue("vmid"))
 	if err != nil {
 		return nil, err
@@ -19,22 +30,21 @@ func (q *request) withMachine(fn func(*machine) (any, error), privileges ...stri
 	if err := q.token.require("/vms/"+strconv.Itoa(id), privileges...); err != nil {
 		return nil, err
 	}
+	if parameters != nil {
+		if err := parameters(); err != nil {
+			return nil, err
+		}
+	}
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	m, err := q.c.machineOn(q.node.Name, id)
+	if err == nil {
+		err = check(m)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return fn(m)
-}
-
-// checked returns the VM of a request, if check accepts it. check runs with the mutex held.
-func (q *request) checked(check func(*machine) error, privileges ...string) (m *machine, err error) {
-	_, err = q.withMachine(func(found *machine) (any, error) {
-		m = found
-		return nil, check(m)
-	}, privileges...)
-	return m, err
+	return m, nil
 }
 
 func listVMs(q *request) (any, error) {
@@ -223,7 +233,7 @@ func checkDestroy(m *machine) error {
 // destroyVM removes a VM with the disks in its configuration. With destroy-unreferenced-disks it also removes other
 // disks of the VM, on every storage of the node.
 func destroyVM(q *request) (any, error) {
-	m, err := q.checked(checkDestroy, "VM.Allocate")
+	m, err := q.checked(nil, checkDestroy, "VM.Allocate")
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +261,7 @@ func destroyVM(q *request) (any, error) {
 // resizeVM enlarges a disk.
 func resizeVM(q *request) (any, error) {
 	key, asked := q.form.Get("disk"), q.form.Get("size")
-	m, err := q.checked(func(m *machine) error {
+	m, err := q.checked(nil, func(m *machine) error {
 		if err := m.checkLock(); err != nil {
 			return err
 		}

@@ -174,12 +174,14 @@ func (b *boot) teardown() {
 	cluster := b.cluster
 	b.machined, b.etcdUp, b.kubeletUp, b.kubelet = nil, false, false, nil
 	b.m.boot = nil
+	addresses := b.addresses
+	b.addresses = nil // the others remember those of a node that is lost
 	b.site.mu.Unlock()
 	if cluster != nil {
 		// The cluster first removes what it has put on this machine, for example the virtual IP.
 		cluster.reconcile()
 	}
-	b.removeAddresses()
+	b.removeAddresses(addresses)
 	b.site.change.Notify()
 }
 

@@ -24,7 +24,8 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 		}
 	}
 	byAddress(candidates)
-	resigns := c.holder != nil && (c.holder.resigned || slices.Contains(up, c.holder))
+	// A holder without addresses has lost its power, although its etcd may still end.
+	resigns := c.holder != nil && (c.holder.resigned || slices.Contains(up, c.holder) && len(c.holder.addresses) > 0)
 	s.mu.Unlock()
 
 	if c.holder != nil {
@@ -33,7 +34,7 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 				return
 			}
 		}
-		c.releaseVIP()
+		c.releaseVIP(resigns)
 		if quorum && resigns {
 			c.vipReleased = time.Time{}
 		}
@@ -59,16 +60,24 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 	c.holder.publishAddresses()
 }
 
-// releaseVIP removes the virtual IP from its holder, after the API that answers on it.
-func (c *cluster) releaseVIP() {
+// releaseVIP removes the virtual IP from its holder. The API that answers on it ends before, unless the holder is lost and says nothing more.
+func (c *cluster) releaseVIP(resigns bool) {
 	s := c.site
+	prefix := netip.PrefixFrom(c.vip, c.vip.BitLen())
+	remove := func() {
+		if err := s.cfg.Addresses.Remove(prefix); err != nil {
+			s.cfg.Log.Error("virtual IP not removed", "cluster", c.name, "address", prefix, "error", err)
+		}
+	}
+	if !resigns {
+		remove()
+	}
 	if served := c.serving[c.vip]; served.stop != nil {
 		served.stop()
 		delete(c.serving, c.vip)
 	}
-	prefix := netip.PrefixFrom(c.vip, c.vip.BitLen())
-	if err := s.cfg.Addresses.Remove(prefix); err != nil {
-		s.cfg.Log.Error("virtual IP not removed", "cluster", c.name, "address", prefix, "error", err)
+	if resigns {
+		remove()
 	}
 	c.setVIP(c.holder, netip.Prefix{})
 	c.holder.Printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)

@@ -140,15 +140,13 @@ func (b *boot) joinProblem() string {
 	switch {
 	case e == nil:
 		return ""
-	case b.memberMissing():
-		return unhealthyCluster
 	case !e.quorum():
 		return "error getting etcd member list: etcdserver: no leader"
 	case b.etcdFiles.Issuer != nil && !slices.ContainsFunc(b.answering(false), e.follows):
 		return "error getting etcd member list: context deadline exceeded"
 	case !e.canLoseAll(e.named(b.hostname)):
 		return "error removing self from the member list: etcdserver: re-configuration failed due to not enough started members"
-	case !e.takesMember(b.hostname):
+	case b.memberMissing(), !e.takesMember(b.hostname):
 		return unhealthyCluster
 	case e.hasLearnerBut(b.hostname):
 		return "error adding member: etcdserver: too many learner members in cluster"

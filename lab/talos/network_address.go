@@ -111,12 +111,8 @@ func (b *boot) addAddresses(addresses []netip.Prefix) {
 	b.site.change.Notify()
 }
 
-// removeAddresses removes the machine's addresses, but for the virtual IP, which is the cluster's.
-func (b *boot) removeAddresses() {
-	b.site.mu.Lock()
-	addresses := b.addresses
-	b.addresses = nil
-	b.site.mu.Unlock()
+// removeAddresses removes addresses of the machine. The virtual IP is the cluster's.
+func (b *boot) removeAddresses(addresses []netip.Prefix) {
 	for _, a := range addresses {
 		if err := b.site.cfg.Addresses.Remove(a); err != nil {
 			b.log.Error("address not removed", "address", a, "error", err)

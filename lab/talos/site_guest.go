@@ -172,9 +172,13 @@ func (m *guest) nodeName() string {
 func (m *guest) PowerOff() {
 	m.site.mu.Lock()
 	b := m.boot
+	var addresses []netip.Prefix
+	if b != nil {
+		addresses, b.addresses = b.addresses, nil
+	}
 	m.site.mu.Unlock()
 	if b != nil {
-		b.removeAddresses()
+		b.removeAddresses(addresses)
 	}
 	m.powerOff()
 	<-m.done

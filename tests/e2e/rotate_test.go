@@ -58,7 +58,8 @@ func talosCAReplaced(l *lab) {
 	before, boots, kubeconfig := l.talosconfigFile("before"), l.boots(), l.output("kubeconfig")
 	l.caGeneration("talos", 2)
 	preview := l.pulumiSays("generation 2 of Talos's CA", "preview", "--stack", "infra")
-	require.Contains(t, preview, "generation 2 of Talos's CA replaces the former one on all nodes before anything else is changed")
+	require.Contains(t, preview, "generation 2 of Talos's CA replaces the former one before anything else is changed, in three "+
+		"passes on all nodes")
 	require.NotRegexp(t, `\+-\s*(kubernetes|proxmoxve):`, preview, "a preview replaces nothing for credentials that it does not know")
 
 	up := l.up("infra")

@@ -52,8 +52,10 @@ func awaitVoters(ctx context.Context, on remover, spec *Spec, plan Plan, say fun
 	}
 	away := slices.Concat(join, xslices.Map(plan.Leave, name))
 	voters := slices.DeleteFunc(spec.ControlPlanes(), func(node turn.Node) bool { return slices.Contains(away, node.Name) })
+	remedy := ""
 	wait := probe.Wait{Limit: turn.SpareTimeout, Say: say}
 	err := wait.Until(ctx, "etcd's members that stay", func(ctx context.Context) (string, error) {
+		remedy = ""
 		members, err := turn.First(voters, func(node turn.Node) ([]talosapi.Member, error) { return on.Members(ctx, node) })
 		if err != nil {
 			return "the members of etcd cannot be listed: " + err.Error(), nil
@@ -72,6 +74,7 @@ func awaitVoters(ctx context.Context, on remover, spec *Spec, plan Plan, say fun
 				}
 			}
 		})
+		remedy = "; " + takesNone
 		for i, problem := range problems {
 			if problem != "" && spec.Skip.Has(voters[i].Name) {
 				return "", fmt.Errorf("%s, and lifecycle.skip leaves it out", problem)
@@ -79,10 +82,10 @@ func awaitVoters(ctx context.Context, on remover, spec *Spec, plan Plan, say fun
 		}
 		return strings.Join(slices.DeleteFunc(problems, func(problem string) bool { return problem == "" }), "; "), nil
 	})
-	if err != nil {
-		return fmt.Errorf("%w; %s", err, takesNone)
+	if err != nil && context.Cause(ctx) == nil {
+		return fmt.Errorf("%w%s", err, remedy)
 	}
-	return nil
+	return err
 }
 
 // skipped are the declared control planes that lifecycle.skip leaves out.

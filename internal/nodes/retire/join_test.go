@@ -1,6 +1,7 @@
 package retire
 
 import (
+	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,17 @@ func TestRun_ReplacesADeadControlPlaneOnlyOnceNoOtherOneIsDead(t *testing.T) {
 		report, err = run(t.Context(), without, report.Record, io.Discard, f.connect)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"cp-4"}, report.Removed)
+	})
+}
+
+func TestRun_WithoutAQuorumNobodyIsToldToRemoveAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "cp-2", "cp-3")
+		s, f := spec(nodes("cp-1", "cp-2", "cp-3", "cp-4")), newFake(before)
+		f.leaderless = errors.New("etcdserver: no leader")
+		_, err := run(t.Context(), s, NewRecord(before), io.Discard, f.connect)
+		require.ErrorContains(t, err, "the members of etcd cannot be listed: etcdserver: no leader")
+		require.NotContains(t, err.Error(), takesNone)
 	})
 }
 

@@ -36,6 +36,8 @@ type fake struct {
 	etcd    []byte            // snapshot
 	servers map[string]string // versions of API servers, by control plane; others do not answer
 
+	leaderless error // why nobody knows the members of etcd
+
 	ceph     turn.Ceph
 	cephless error // why nothing is known of Ceph
 }
@@ -63,7 +65,9 @@ func (f *fake) Machine(_ context.Context, node turn.Node) (turn.Machine, error) 
 	return turn.Machine{Stage: "running", Services: map[string]talosapi.Service{"etcd": {State: "Running", Known: true, Healthy: true}}}, nil
 }
 
-func (f *fake) Members(context.Context, turn.Node) ([]talosapi.Member, error) { return f.members, nil }
+func (f *fake) Members(context.Context, turn.Node) ([]talosapi.Member, error) {
+	return f.members, f.leaderless
+}
 func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	return maps.Clone(f.nodes), nil
 }
