@@ -159,6 +159,20 @@ func TestVIP_MovesAtOnceFromANodeThatResigns(t *testing.T) {
 	w.eventually("it stops its pods", func() bool { return w.status(11).VIP })
 }
 
+func TestVIP_IsAwayUntilTheLeaseOfAHolderWithoutPowerHasExpired(t *testing.T) {
+	w := newWorld(t, func(c *talos.Config) { c.Latency.VIPFailover = time.Hour }) // of a lease that expires
+	holder, _ := w.install(configmachine.TypeControlPlane, 11)
+	w.install(configmachine.TypeControlPlane, 12)
+	w.install(configmachine.TypeControlPlane, 13)
+	w.bootstrap(11)
+	for _, h := range []byte{11, 12, 13} {
+		w.stage(h, talos.StageRunning)
+	}
+	w.eventually("it has the address", func() bool { return w.status(11).VIP })
+	holder.PowerOff()
+	w.never(200*time.Millisecond, "another one has it", func() bool { return w.status(12).VIP || w.status(13).VIP })
+}
+
 func TestVIP_MovesAtOnceFromANodeWhoseLastSecondsNobodySees(t *testing.T) {
 	w := newWorld(t, func(c *talos.Config) { c.Latency.VIPFailover = time.Hour }) // of a lease that expires
 	w.cluster(3, 0)
