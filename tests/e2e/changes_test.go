@@ -205,24 +205,6 @@ var nothingTouched = run{rows: []row{
 	},
 }}
 
-// newerFlux is the next minor release of Flux, with the next one of its operator. What Flux has applied stays.
-var newerFlux = run{
-	rows: []row{{
-		cell: "`gitops.flux`, `gitops.operator`", does: "rollout of Flux; workloads go on",
-		edit: func(s settings) {
-			s.set("gitops", map[string]any{"flux": map[string]any{"version": "2.9.5"}, "operator": map[string]any{"version": "0.59.0"}})
-		},
-		arrived: func(l *lab) bool {
-			return strings.HasPrefix(l.kubectl("get", "--namespace=flux-system", "fluxinstance/flux",
-				"--output=jsonpath={.status.lastAppliedRevision}"), "v2.9.5@") &&
-				strings.HasSuffix(l.kubectl("get", "--namespace=flux-system", "deployment/flux-operator",
-					"--output=jsonpath={.spec.template.spec.containers[0].image} {.status.updatedReplicas}"), ":v0.59.0 1")
-		},
-		stays: func(l *lab) string { return l.greeting("{.metadata.uid} {.data.words}") + l.balancer("stays") },
-	}},
-	effect: effect{replaced: []string{`^flux-system/`}},
-}
-
 // anotherSource has another URL, another branch and another folder, and is public.
 var anotherSource = run{rows: []row{publicSource, {
 	cell: "`gitops.url`, `gitops.branch`, `gitops.path`, `gitops.oci`, `gitops.bucket`", does: "nothing in the workloads",
