@@ -282,7 +282,7 @@ func (t *turns) configures(configuration string) nodeChange {
 			return t.tries(on, t.restartsPods(ctx, on, node, part), part, configuration, tryPodsFor), true, nil
 		case live.RestartsPods:
 			change = t.restartsPods(ctx, on, node, part)
-			change.Etcd = true
+			change.KeepsEtcd = true
 			return change, true, nil
 		case live.Unchanged, live.Refused:
 			return change, false, nil

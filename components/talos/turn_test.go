@@ -322,7 +322,7 @@ func TestConfigures_WhatMayMendANodeWaitsForNoOther(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []bool{true, true, one.unready}, []bool{takes, change.Quiet, change.Unready}, name)
 		assert.Equal(t, one.awaits, change.Awaits, name)
-		assert.Equal(t, one.on.effects == live.RestartsPods, change.Etcd, "%s: Talos runs etcd, and no kubelet", name)
+		assert.Equal(t, one.on.effects == live.RestartsPods, change.KeepsEtcd, "%s: Talos runs etcd, and no kubelet", name)
 		healthy := turn.Machine{Services: map[string]talosapi.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}}
 		problem, err := change.Check(t.Context(), "", healthy, turn.KubeNode{})
 		require.NoError(t, err)

@@ -20,8 +20,8 @@ func (q *request) withMachine(fn func(*machine) (any, error), privileges ...stri
 	return answer, err
 }
 
-// checked returns the VM of a request, if check accepts it, which runs with the mutex held. As in Proxmox VE, a missing privilege comes before
-// wrong parameters, and both before a missing VM.
+// checked returns the VM of a request, if check accepts it, which runs with the mutex held. As in Proxmox VE, a missing privilege comes
+// before wrong parameters, and both before a missing VM.
 func (q *request) checked(parameters func() error, check func(*machine) error, privileges ...string) (*machine, error) {
 	id, err := parseID(q.r.PathValue("vmid"))
 	if err != nil {

@@ -60,7 +60,8 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 	c.holder.publishAddresses()
 }
 
-// releaseVIP removes the virtual IP from its holder. The API that answers on it ends before, unless the holder is lost and says nothing more.
+// releaseVIP removes the virtual IP from its holder. The API that answers on it ends before, unless the holder is lost and says nothing
+// more.
 func (c *cluster) releaseVIP(resigns bool) {
 	s := c.site
 	prefix := netip.PrefixFrom(c.vip, c.vip.BitLen())

@@ -90,13 +90,13 @@ func TestSkip_AControlPlaneWhoseEtcdGoesOnNeedsOnlyTheAPIServersOfOthers(t *test
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
 		e, change := f.skipping(t, nodes, "cp-3"), f.change(nodes, "cp-1")
-		change.Quiet, change.Etcd = true, true
+		change.Quiet, change.KeepsEtcd = true, true
 		require.NoError(t, e.Take(t.Context(), change))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
 		e, change := f.skipping(t, nodes, "cp-3"), f.change(nodes, "cp-1")
-		change.Quiet, change.Etcd = true, true
+		change.Quiet, change.KeepsEtcd = true, true
 		f.down["cp-2"] = errors.New("no route")
 		require.ErrorContains(t, e.Take(t.Context(), change), "cp-2: its Talos API does not answer")
 	})

@@ -72,7 +72,7 @@ func (e *Engine) spareControlPlane(ctx context.Context, c Change) (missing strin
 	if unlisted != nil {
 		return "the members of etcd cannot be listed: " + unlisted.Error(), nil
 	}
-	if c.Etcd {
+	if c.KeepsEtcd {
 		return "", nil
 	}
 	if len(members) == 2 && len(absent) > 0 {

@@ -116,20 +116,20 @@ type Engine struct {
 
 // Change is a change of one node.
 type Change struct {
-	Node    Node
-	Of      string                              // what is changed, such as the VM: the first worker shows what this does
-	Quiet   bool                                // interrupts no pod: the node is neither cordoned nor drained
-	Awaits  Awaited                             // what must be so before the turn begins
-	Etcd    bool                                // etcd of the node goes on meanwhile, so that its quorum does not matter
-	Leaves  bool                                // the node is removed
-	Unready bool                                // the Node object was not Ready before, or nobody could say: it need not be so afterwards
-	Drains  bool                                // evict the pods before
-	Drained func(context.Context) string        // what is missing before the change once the node is drained, or ""; optional
-	Reboots bool                                // the node comes back with another boot id
-	Act     func(context.Context) error         // makes the change, or starts it; for Take and Start
-	After   func(context.Context, string) error // completes the change after the update; gets the id of the boot before; optional
-	Trial   Check                               // what is missing beside it until Start returns; optional
-	Check   Check                               // what is missing beside all that a node in service must have; optional
+	Node      Node
+	Of        string                              // what is changed, such as the VM: the first worker shows what this does
+	Quiet     bool                                // interrupts no pod: the node is neither cordoned nor drained
+	Awaits    Awaited                             // what must be so before the turn begins
+	KeepsEtcd bool                                // etcd of the node goes on meanwhile, so that its quorum does not matter
+	Leaves    bool                                // the node is removed
+	Unready   bool                                // the Node object was not Ready before, or nobody could say: it need not be so afterwards
+	Drains    bool                                // evict the pods before
+	Drained   func(context.Context) string        // what is missing before the change once the node is drained, or ""; optional
+	Reboots   bool                                // the node comes back with another boot id
+	Act       func(context.Context) error         // makes the change, or starts it; for Take and Start
+	After     func(context.Context, string) error // completes the change after the update; gets the id of the boot before; optional
+	Trial     Check                               // what is missing beside it until Start returns; optional
+	Check     Check                               // what is missing beside all that a node in service must have; optional
 }
 
 // Undrained returns why a node is not changed that is not drained; nil if it may be.

@@ -17,21 +17,20 @@ import (
 const takesOver = 90 * time.Second
 
 // upgradeKubelet changes the image of a node's kubelet in the node's turn. etcd goes on meanwhile. A control plane that waits for its
-// configuration gets it only after this step, when nobody can declare the former release any more, so etcd is not awaited then. Nor is it
-// while a node is left out.
+// configuration gets it only after this step, when nobody can declare the former release any more, so the others are not awaited then.
 //
 // A kubelet names a static pod by a hash of all that it knows of pods (applyDefaults in pkg/kubelet/config/common.go). One of another minor
 // release knows other fields, so it ends the API server of its node and starts it again: the next node must not follow before. The machine
 // configurations do not wait for that, if this step leaves the kubelets to them.
 func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, images map[versions.Component]string) error {
 	awaits := turn.Spared
-	if node.IsControlPlane() && (len(j.serving) < len(j.ControlPlanes()) || len(j.Skip) > 0) {
+	if node.IsControlPlane() && len(j.serving) < len(j.ControlPlanes()) {
 		awaits = turn.OthersWell
 	}
 	var before map[versions.Component]string
 	var since time.Time
 	return j.engine.Take(ctx, turn.Change{
-		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits, Etcd: true,
+		Node: node, Of: "the kubelet", Quiet: true, Awaits: awaits, KeepsEtcd: true,
 		Act: func(ctx context.Context) error {
 			if j.remakesPods(ctx, node) {
 				before = j.podHashes(ctx, node)
