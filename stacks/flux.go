@@ -33,7 +33,7 @@ func (f *flux) handOver() (*components.GitOpsHandover, error) {
 	args := &gitops.GitOpsHandoverArgs{
 		GitOps: f.GitOps, Settings: f.Settings(), Secrets: needs,
 		InCluster: f.objectsAfter(f.gate, f.core, f.foundation), Steps: f.steps(), VMs: f.talos.VMs(),
-		OperatorGit: f.InGit(f.GitOps.Operator.Service().Name),
+		OperatorGit: f.InGit(f.GitOps.Operator.Service().Name), OperatorAfter: append(f.gate.Leaves(), f.namespace),
 	}
 	if needs.Source != "" || needs.CA != "" {
 		args.Access = f.talos.Fingerprint(f.AccessToSource()...)

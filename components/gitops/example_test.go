@@ -25,7 +25,7 @@ var (
 // Flux, which has applied the repository when the run ends.
 func ExampleNewGitOpsHandover() {
 	handover, err := gitops.NewGitOpsHandover(ctx, "gitops", &gitops.GitOpsHandoverArgs{
-		GitOps: declared.GitOps, Secrets: foundation.Flux, Settings: declared.Settings(), VMs: machines.VMs(),
+		GitOps: declared.GitOps, Secrets: foundation.Flux, Settings: declared.Settings(), VMs: machines.VMs(), OperatorAfter: gate.Leaves(),
 		Steps: components.Steps{Name: declared.Identity.Name, Kubeconfig: machines.Kubeconfig, CommandProvider: providers.Command},
 		InCluster: components.InCluster{
 			KubernetesProvider: providers.Kubernetes,

@@ -39,7 +39,8 @@ type GitOpsHandoverArgs struct {
 	Decryption pulumi.StringInput // the same for Secrets.Decryption
 	VMs        pulumi.Input       // changes with the machines' VMs: after a restore, Flux must go on; nil means none
 
-	OperatorGit *cluster.Git // what the repository declares of flux-operator; nil means nothing
+	OperatorGit   *cluster.Git      // what the repository declares of flux-operator; nil means nothing
+	OperatorAfter []pulumi.Resource // what flux-operator waits for, such as its namespace: it needs neither Secrets nor DNS; required
 }
 
 // GitOpsHandover installs Flux and waits until Flux has applied the repository.
@@ -77,20 +78,21 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 	}, opts...)
 }
 
-// install registers the settings, the operator and the instance, and returns the instance, which is the last one.
+// install registers the settings, the operator and the instance, and returns the instance, which is the last one. The operator comes up
+// while the Secrets are made, so that it is there when the instance is.
 func (a *GitOpsHandoverArgs) install(ctx *pulumi.Context, name string, h pulumi.Resource) ([]pulumi.Resource, error) {
 	ours, err := RefuseForeignFlux(ctx, name+"-instance-foreign", a.Name, a.Kubeconfig, a.GitOps)
 	if err != nil {
 		return nil, err
 	}
-	// The first object, before which a Flux of somebody else is refused.
 	// Flux applies a changed setting at once, not at the next interval of each Kustomization.
 	watched := pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")}
 	values, err := settings.New(ctx, name+"-settings", a.Settings, cluster.FluxNamespace, watched, a.Child(h, ours))
 	if err != nil {
 		return nil, err
 	}
-	after := a.Child(h, pulumi.DependsOn([]pulumi.Resource{values}))
+	early := a.InCluster
+	early.DependsOn = a.OperatorAfter
 	service := a.GitOps.Operator.Service()
 	all, own, err := service.Trees()
 	if err != nil {
@@ -99,7 +101,7 @@ func (a *GitOpsHandoverArgs) install(ctx *pulumi.Context, name string, h pulumi.
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
 		Service: service, Values: all, Own: own, Kubeconfig: a.Kubeconfig, OwnedValues: a.OwnedValues, Git: a.OperatorGit,
 		Renderer: a.KubernetesProvider,
-	}, after)
+	}, early.Child(h, ours))
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +159,9 @@ func (a *GitOpsHandoverArgs) validate() error {
 	problems := []error{a.InCluster.Validate(), a.Steps.Validate(), a.Settings.Validate()}
 	if a.GitOps.Source().URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
+	}
+	if len(a.OperatorAfter) == 0 {
+		problems = append(problems, errors.New("operatorAfter: is missing; pass the gate's leaves and the namespace"))
 	}
 	if a.Secrets.Source == "" && a.GitOps.Access() != cluster.Public {
 		problems = append(problems, errors.New("secrets.source: is missing; pass the name of the Secret with Flux's access to its source"))

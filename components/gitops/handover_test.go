@@ -25,7 +25,7 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverAr
 	return handovertest.Run(rec, func(ctx *pulumi.Context, in component.InCluster, steps component.Steps) (*gitops.GitOpsHandover, error) {
 		args := &gitops.GitOpsHandoverArgs{
 			InCluster: in, Steps: steps, GitOps: clusters.Infra(t).GitOps, Secrets: cluster.FluxSecrets{Source: "flux-system"},
-			Settings: gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
+			Settings: gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"}, OperatorAfter: in.DependsOn,
 		}
 		if mutate != nil {
 			mutate(args)

@@ -71,11 +71,23 @@ func TestShapes_LooksForAFluxOfSomebodyElseBeforeTheFirstObjectOfTheHandover(t *
 		assert.Equal(t, []string{"secrets-flux-foreign"}, namespace.BeforeCreate)
 		// Without GitOps, the namespace is there already.
 		assert.Equal(t, []string{"secrets-flux-foreign"}, rec.Resource(t, gitSecret).BeforeCreate)
-		settings := rec.Resource(t, "gitops-settings")
-		assert.Equal(t, rec.Resource(t, instance).BeforeCreate, settings.BeforeCreate)
-		assert.True(t, rec.After(rec.Resource(t, "gitops-operator"), settings))
+		ours := rec.Resource(t, instance).BeforeCreate
+		assert.Equal(t, ours, rec.Resource(t, "gitops-settings").BeforeCreate)
+		assert.Subset(t, rec.Resource(t, "gitops-operator").BeforeCreate, ours)
 		for _, later := range []string{gitSecret, "gitops-settings", "gitops-operator", instance} {
 			assert.True(t, rec.After(rec.Resource(t, later), namespace), later)
+		}
+	}
+}
+
+func TestShapes_FluxOperatorWaitsForTheGateAndNotForSecretsAndCoreServices(t *testing.T) {
+	for _, name := range stackNames(t) {
+		rec := up(t, name)
+		operator := rec.Resource(t, "gitops-operator")
+		assert.True(t, rec.After(operator, rec.Resource(t, gate)))
+		for _, beside := range []string{gitSecret, coreDNS, onepassword} {
+			assert.False(t, rec.After(operator, rec.Resource(t, beside)), beside)
+			assert.True(t, rec.After(rec.Resource(t, instance), rec.Resource(t, beside)), beside)
 		}
 	}
 }
