@@ -166,3 +166,22 @@ func TestKubelet_ADeletedPodEndsAndGivesItsAddressBack(t *testing.T) {
 	require.NoError(t, w.client.CoreV1().Pods("kube-system").Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	w.eventually(t, func() bool { return k.runtime.sandbox("uid-a") == nil })
 }
+
+func TestKubelet_RejectsAPodThatComesWhileTheNodeShutsDown(t *testing.T) {
+	w := newWorld(t)
+	k := w.node(t)
+	w.run(t, plainPod("waits")) // for the network, which no agent makes
+	w.eventually(t, func() bool { return w.event(t, "NetworkNotReady", "network is not ready") })
+	k.shutting.Store(true)
+	w.run(t, plainPod("late"))
+	w.eventually(t, func() bool { return w.pod(t, "late").Status.Phase == corev1.PodFailed })
+	rejected := w.pod(t, "late").Status
+	require.Equal(t, "NodeShutdown", rejected.Reason)
+	require.Equal(t, "Pod was rejected: Pod was rejected as the node is shutting down.", rejected.Message)
+	w.eventually(t, func() bool { return w.event(t, "NodeShutdown", "Pod was rejected as the node is shutting down.") })
+	require.NotEqual(t, corev1.PodFailed, w.pod(t, "waits").Status.Phase)
+
+	k.Shutdown(t.Context())
+	require.Equal(t, "Terminated", w.pod(t, "waits").Status.Reason, "its controller replaces it, although it has never run")
+	require.Equal(t, rejected, w.pod(t, "late").Status)
+}

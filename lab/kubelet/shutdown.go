@@ -14,6 +14,8 @@ const (
 	shutdownReason  = "Terminated"
 	shutdownMessage = "Pod was terminated in response to imminent node shutdown."
 	shuttingDown    = "node is shutting down"
+	rejectedReason  = "NodeShutdown"
+	rejectedMessage = "Pod was rejected as the node is shutting down."
 )
 
 // Talos sets shutdownGracePeriod to 30 s, and shutdownGracePeriodCriticalPods to 10 s of them.
@@ -56,10 +58,31 @@ func (k *Kubelet) shutDownPod(ctx context.Context, pod *corev1.Pod, grace time.D
 	k.mu.Lock()
 	w := k.workers[pod.UID]
 	k.mu.Unlock()
-	s := k.runtime.sandbox(pod.UID)
-	if w == nil || s == nil || hasEnded(pod.Status) {
+	if w == nil || hasEnded(pod.Status) {
 		return
 	}
+	s := k.runtime.sandbox(pod.UID)
+	if s != nil {
+		w.stop(ctx, pod, s, grace)
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror || pod.DeletionTimestamp != nil {
+		return
+	}
+	view := &podView{pod: pod, host: k.o.Addresses, now: metav1.NewTime(time.Now().Truncate(time.Second)), sandbox: s, initialized: s != nil}
+	status := view.status()
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, shutdownReason, shutdownMessage
+	view.conditions(&status)
+	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+		Reason: corev1.PodReasonTerminationByKubelet, Message: shutdownMessage, LastTransitionTime: view.now})
+	writing, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	if err := w.write(writing, pod, status); err != nil {
+		k.log.Debug("pod status not written", "pod", w.key, "err", err)
+	}
+}
+
+// stop ends the containers of a pod within the grace period, or within its own if that is shorter.
+func (w *podWorker) stop(ctx context.Context, pod *corev1.Pod, s *sandbox, grace time.Duration) {
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		grace = min(grace, time.Duration(*own)*time.Second)
 	}
@@ -72,18 +95,18 @@ func (k *Kubelet) shutDownPod(ctx context.Context, pod *corev1.Pod, grace time.D
 		}
 	}
 	s.mu.Unlock()
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror || pod.DeletionTimestamp != nil {
-		return
+}
+
+// reject marks a pod that has come while the node shuts down as failed, so that its controller makes another one (HandlePodAdditions and the
+// admission of nodeshutdown_manager_linux.go).
+func (w *podWorker) reject(ctx context.Context, pod *corev1.Pod) (next time.Duration, done bool) {
+	w.warn(ctx, pod, rejectedReason, rejectedMessage)
+	status := corev1.PodStatus{
+		QOSClass: pod.Status.QOSClass, Phase: corev1.PodFailed, Reason: rejectedReason, Message: "Pod was rejected: " + rejectedMessage,
 	}
-	view := &podView{pod: pod, host: k.o.Addresses, now: metav1.NewTime(time.Now().Truncate(time.Second)), sandbox: s, initialized: true}
-	status := view.status()
-	status.Phase, status.Reason, status.Message = corev1.PodFailed, shutdownReason, shutdownMessage
-	view.conditions(&status)
-	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-		Reason: corev1.PodReasonTerminationByKubelet, Message: shutdownMessage, LastTransitionTime: view.now})
-	writing, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	if err := w.write(writing, pod, status); err != nil {
-		k.log.Debug("pod status not written", "pod", w.key, "err", err)
+	if err := w.write(ctx, pod, status); err != nil {
+		return retry, false
 	}
+	w.ended = true
+	return 0, false
 }
