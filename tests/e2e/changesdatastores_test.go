@@ -13,6 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// moreDisk gives one worker a bigger disk, and another one a disk more.
+var moreDisk = run{
+	rows: []row{{
+		cell: "`nodePools[].disk`, `nodePools[].dataDisks`", does: "drain, node by node; the running VM gets the space or the disk",
+		edit: func(s settings) {
+			s.pool(1)["disk"] = "110GiB"
+			s.pool(2)["dataDisks"] = []any{map[string]any{"name": "scratch", "size": "10GiB"}}
+		},
+	}},
+	effect: effect{rebooted: []string{"infra-worker-1"}, drained: []string{"infra-spare-1"}},
+	says:   `cannot ignore changes in added or removed elements of the path: "disks\[1\]\.speed"`,
+}
+
 // manyDatastores gives the last pool another datastore than the others, and all machines their image from a shared one: the lab's Proxmox
 // VE has the datastores that stack files name when it starts, and its own.
 func (s settings) manyDatastores() {

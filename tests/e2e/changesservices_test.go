@@ -135,7 +135,7 @@ var noGitOps = run{
 		stays: func(l *lab) string { return l.greeting("{.metadata.uid} {.data.words}") + l.balancer("stays") },
 	}},
 	// Pulumi shows the warnings of Kubernetes about what it deletes; flux-operator may end while it acts.
-	says:   `^warning: Reconciliation(Disabled: |Failed: reconciliation failed: context canceled)`,
+	says:   `^warning: Reconciliation(Disabled: |Failed: reconciliation failed: .*context canceled)`,
 	effect: effect{replaced: []string{`^flux-system/`}},
 }
 

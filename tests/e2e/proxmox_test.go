@@ -99,6 +99,12 @@ func (l *lab) tasks(types ...string) []task {
 	return all
 }
 
+// tasksButDownloads leaves boot images out, which touch no machine.
+func (l *lab) tasksButDownloads() []task {
+	l.t.Helper()
+	return slices.DeleteFunc(l.tasks(), func(t task) bool { return t.Type == "download" })
+}
+
 // images returns the volumes with boot images.
 func (l *lab) images() []string {
 	l.t.Helper()
