@@ -134,5 +134,8 @@ func awaitAll(ctx context.Context, coming []arrival) error {
 // whoever changes a node asks it first. A preview sends nothing.
 func (c configurer) awaitFirst(ctx *pulumi.Context, name string, of machines.Machine) (*pulumi.ResourceHook, error) {
 	background, coming := ctx.Context(), c.arrivalOf(of, c.turns.say)
-	return ctx.RegisterResourceHook(name+"-first", func(*pulumi.ResourceHookArgs) error { return coming.await(background) }, nil)
+	return ctx.RegisterResourceHook(name+"-first", func(*pulumi.ResourceHookArgs) error {
+		c.turns.gives(of.Node)
+		return coming.await(background)
+	}, nil)
 }

@@ -181,7 +181,7 @@ func (c configurer) apply(
 	if err != nil {
 		return nil, err
 	}
-	return machine.NewConfigurationApply(ctx, name, &machine.ConfigurationApplyArgs{
+	apply, err := machine.NewConfigurationApply(ctx, name, &machine.ConfigurationApplyArgs{
 		ApplyMode:                 pulumi.String("auto"),
 		ClientConfiguration:       c.client,
 		Endpoint:                  address,
@@ -192,6 +192,10 @@ func (c configurer) apply(
 		replacedWith(ctx, of),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
 		changes))
+	if err == nil && !ctx.DryRun() {
+		c.turns.giveAgain(ctx, of.Node, apply, configuration)
+	}
+	return apply, err
 }
 
 // applyHooks returns the option with which a configuration is first applied once the machine answers, and later in the node's turn; with

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type calm struct {
 	nodes        []turn.Node
 	bare         bool   // no machine has a configuration
 	fresh        string // name of a node whose machine has none
+	strange      string // name of a node that Kubernetes does not know
+	noAPI        error  // of the API servers, beside version
 	version      string // of the API servers; "" if none answers
 	unbootstraps bool   // etcd does not run
 	silent       error
@@ -92,8 +95,19 @@ func (c *calm) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 		cordoned := slices.Contains(c.log, "cordon "+node.Name) && !slices.Contains(c.log, "uncordon "+node.Name)
 		all[node.Name] = turn.KubeNode{Ready: !c.unready, Ours: cordoned, Unschedulable: cordoned}
 	}
-	return all, c.silent
+	delete(all, c.strange)
+	return all, cmp.Or(c.silent, c.noAPI)
 }
+
+func (c *calm) Configure(_ context.Context, node turn.Node, configuration string) error {
+	if configuration == "" {
+		return errors.New("the configuration is empty")
+	}
+	c.did("configure", node.Name)
+	return c.refuses
+}
+
+func (c *calm) HoldsEtcd(context.Context, turn.Node) (bool, error) { return !c.unbootstraps, c.silent }
 
 func (c *calm) Cordon(_ context.Context, node string) error {
 	c.did("cordon", node)

@@ -27,6 +27,10 @@ type access interface {
 
 	// Configured reports whether a machine has a configuration; an error if it does not answer.
 	Configured(ctx context.Context, node turn.Node) (bool, error)
+	// Configure gives a machine without a configuration its first one.
+	Configure(ctx context.Context, node turn.Node, configuration string) error
+	// HoldsEtcd reports whether a machine has data of etcd.
+	HoldsEtcd(ctx context.Context, node turn.Node) (bool, error)
 	// Version asks the API server of a control plane for its version, once it is ready.
 	Version(ctx context.Context, node turn.Node) (string, error)
 	// Effect asks a node what a machine configuration would do to it, and for which part.
@@ -67,14 +71,19 @@ type turns struct {
 	idle  bool        // etcd was awaited in vain
 	ran   atomic.Bool // etcd has run in this run
 
-	mu   sync.Mutex
-	open map[string]*turn.Turn // by URN of the resource that is updated
-	vms  []*machineUpdate      // of all nodes that are not left out
+	mu    sync.Mutex
+	open  map[string]*turn.Turn // by URN of the resource that is updated
+	vms   []*machineUpdate      // of all nodes that are not left out
+	given map[string]bool       // names of nodes that get their first configuration in this run
+
+	unborn func() bool // whether no control plane has ever had etcd; asked once
 }
 
 // newTurns returns the turns of a cluster. The credentials come from the state, or from the machine secrets that this run has created.
 func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigurationOutput) *turns {
-	t := &turns{Owner: r.Owner, declared: turn.DeclaredOf(r.Cluster, r.Serving(r.Machines())), open: map[string]*turn.Turn{}}
+	t := &turns{Owner: r.Owner, declared: turn.DeclaredOf(r.Cluster, r.Serving(r.Machines())), open: map[string]*turn.Turn{},
+		given: map[string]bool{}}
+	t.unborn = sync.OnceValue(func() bool { return t.hasNoEtcd(ctx.Context()) })
 	t.say = func(line string) {
 		// For the display only: a run that succeeds has no diagnostics.
 		_ = ctx.Log.Info(line, &pulumi.LogArgs{Resource: r.Component, Ephemeral: true})

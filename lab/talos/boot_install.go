@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -24,6 +25,12 @@ func (b *boot) install(cfg config.Provider) ending {
 	}
 	if wanted := cfg.Machine().Install().Image(); wanted != "" {
 		b.Printk("[talos] installing Talos to disk %s from %s", block.DeviceName(key), wanted)
+	}
+	if err := b.pullInstaller(cfg.Machine().Install().Image()); err != nil {
+		if b.ctx.Err() != nil {
+			return endOff
+		}
+		return b.failInstall(err)
 	}
 	installed := b.site.cfg.Latency.Record.Begin("installation", b.m.hw.Name)
 	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
@@ -61,6 +68,36 @@ func (b *boot) install(cfg config.Provider) ending {
 	b.Printk("[talos] installation of %s complete", inst.version)
 	b.Events.Sequence("install", "", machine.SequenceEvent_STOP)
 	return b.reboot(disk)
+}
+
+// Talos gives up after as many answers that there is no such image, and after as much time in any other case (Pull in
+// internal/pkg/containers/image of Talos 1.13.9). It waits longer between them.
+const (
+	mostNotFound = 6
+	pullTimeout  = 20 * time.Minute
+)
+
+// pullInstaller pulls the image of the installer.
+func (b *boot) pullInstaller(ref string) error {
+	if _, version := image.Installer(ref); version == "" {
+		return nil
+	}
+	for began, missing := time.Now(), 0; ; {
+		_, err := b.releaseOf(ref)
+		if err == nil {
+			return nil
+		}
+		if strings.HasSuffix(err.Error(), "not found") {
+			missing++
+		}
+		if missing == mostNotFound || time.Since(began) > pullTimeout {
+			return err
+		}
+		b.Printk("[talos] retrying: %v", err)
+		if err := sleep(b.ctx, pullPause); err != nil {
+			return err
+		}
+	}
 }
 
 // failInstall reports the error and reboots after a while, as Talos does: into maintenance mode, if no disk was partitioned.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -277,6 +278,31 @@ func TestFault_AFailedInstallationLeavesPartitionsAtWhichTheImageHalts(t *testin
 	hw.Disks["scsi0"].Content = nil // another VM
 	w.site.PowerOn(hw)
 	w.stage(11, talos.StageMaintenance)
+}
+
+// Nothing is on the disk then, and the configuration was in memory only.
+func TestFault_AnInstallerThatCannotBePulledLeadsBackToMaintenance(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.ImagePull, "nocloud-installer", "")
+	_, hw := w.install(configmachine.TypeControlPlane, 11)
+	w.eventually("the installation fails", func() bool { return strings.Contains(w.status(11).Reason, "install failed: failed to pull image") })
+	w.stage(11, talos.StageMaintenance)
+	require.Nil(t, hw.Disks["scsi0"].Content)
+
+	w.faults.Clear()
+	w.apply(11, w.config(configmachine.TypeControlPlane, 11))
+	w.stage(11, talos.StageBooting)
+	require.NotNil(t, hw.Disks["scsi0"].Content)
+}
+
+func TestFault_AnInstallationWaitsForARegistryThatDoesNotAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.ImagePull, "nocloud-installer", "dial tcp: lookup factory.talos.dev: no such host")
+	w.install(configmachine.TypeControlPlane, 11)
+	w.stage(11, talos.StageInstalling)
+	require.Never(t, func() bool { return w.status(11).Stage != talos.StageInstalling }, 7*time.Second, time.Second, "it tries again")
+	w.faults.Clear()
+	w.stage(11, talos.StageBooting)
 }
 
 func TestBoot_TheBootOrderIsNotLookedAtBeforeTheFirmwareRuns(t *testing.T) {

@@ -24,7 +24,7 @@ func Knock(ctx context.Context, address string) error {
 
 // ClosedHint is what a machine that is Closed may mean.
 const ClosedHint = "it has its address, and refuses connections to Talos's API: look at its console. If Talos is already installed to " +
-	"disk there, its installation has failed"
+	"disk there, its installation has failed; if it does not get on, it cannot pull its installer"
 
 // Closed reports whether a machine has its address and no Talos API. One that cannot be reached is not closed.
 func Closed(ctx context.Context, address string) bool {

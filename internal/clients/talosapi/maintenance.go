@@ -3,8 +3,10 @@ package talosapi
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"sync/atomic"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	"google.golang.org/grpc"
@@ -16,29 +18,55 @@ import (
 func DisksInMaintenance(
 	ctx context.Context, endpoint string, options ...grpc.DialOption,
 ) (disks []*storage.Disk, configured bool, err error) {
+	configured, err = inMaintenance(ctx, endpoint, options, func(ctx context.Context, talos *client.Client) error {
+		reply, err := talos.Disks(ctx)
+		for _, message := range reply.GetMessages() {
+			disks = append(disks, message.GetDisks()...)
+		}
+		return err
+	})
+	return disks, configured, err
+}
+
+// ErrMaintenance is the state of a machine that was given its configuration and has none.
+var ErrMaintenance = errors.New("is in maintenance mode, because its installation has failed, such as for an installer that it could not " +
+	"pull: its console had the reason. The next up gives it its configuration again")
+
+// InMaintenance reports whether a machine answers and has no configuration.
+func InMaintenance(ctx context.Context, endpoint string, options ...grpc.DialOption) bool {
+	_, configured, err := DisksInMaintenance(ctx, endpoint, options...)
+	return err == nil && !configured
+}
+
+// ConfigureInMaintenance gives a machine without a configuration its first one, as the Talos provider does: such a machine cannot prove its
+// identity. configured is true, and nothing is sent, if it has one.
+func ConfigureInMaintenance(ctx context.Context, endpoint, configuration string, options ...grpc.DialOption) (configured bool, err error) {
+	return inMaintenance(ctx, endpoint, options, func(ctx context.Context, talos *client.Client) error {
+		_, err := talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: []byte(configuration)})
+		return err
+	})
+}
+
+// inMaintenance calls a machine without a client certificate. configured is true if the machine asks for one: then nothing is sent.
+func inMaintenance(
+	ctx context.Context, endpoint string, options []grpc.DialOption, call func(context.Context, *client.Client) error,
+) (configured bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	var asked atomic.Bool
 	talos, err := client.New(ctx, client.WithEndpoints(endpoint), client.WithGRPCDialOptions(options...), client.WithTLSConfig(&tls.Config{
-		InsecureSkipVerify: true, //nolint:gosec // nothing secret is sent to the server, so it need not prove its identity
+		InsecureSkipVerify: true, //nolint:gosec // a machine without a configuration has no identity that it could prove
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked.Store(true)
-			return &tls.Certificate{}, nil
+			return nil, errors.New("the machine asks for a client certificate")
 		},
 	}))
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	defer talos.Close() // all replies are read by then
-	reply, err := talos.Disks(ctx)
-	if asked.Load() {
-		return nil, true, nil
+	if err = call(ctx, talos); asked.Load() {
+		return true, nil
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	for _, message := range reply.GetMessages() {
-		disks = append(disks, message.GetDisks()...)
-	}
-	return disks, false, nil
+	return false, err
 }

@@ -26,6 +26,9 @@ func dial(ctx context.Context, spec *Spec, options ...grpc.DialOption) (clients,
 
 func (c clients) etcd(ctx context.Context, node turn.Node) (etcd, error) {
 	service, err := c.Service(ctx, node.Address, "etcd")
+	if err != nil && talosapi.InMaintenance(ctx, node.Address.String()) {
+		return etcd{}, talosapi.ErrMaintenance
+	}
 	if err == nil && service.State == "" {
 		err = errors.New("no etcd service yet")
 	}

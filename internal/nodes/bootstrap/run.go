@@ -102,6 +102,10 @@ const answerTimeout = 30 * time.Second
 // settles is how long after a bootstrap the service may still be in a state from before it.
 const settles = 10 * time.Second
 
+// maintenanceLimit is how long a control plane may be in maintenance mode: it leaves it right after its configuration has come, which may
+// come again at the beginning of this run.
+const maintenanceLimit = time.Minute
+
 // run is a job until etcd is healthy. One look may upload a snapshot, which takes any time.
 func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Report, error) {
 	j := job{Spec: spec, machines: nodes, Progress: probe.Begin(progress), node: spec.first(), woken: map[string]bool{}}
@@ -132,6 +136,7 @@ type job struct {
 	since  time.Time        // when it did
 	silent time.Time        // until then, a call to recover whose answer was lost may have an effect; zero without such a call
 	woken  map[string]bool  // nodes that this run has rebooted, by name
+	bare   time.Time        // since when a control plane has been in maintenance mode; zero while none is
 }
 
 func (j *job) close() {
@@ -160,6 +165,9 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 	again := "" // a node whose failed service may be bootstrapped again: it has no data
 	if j.Recovery.restores() {
 		again = j.node.Name
+	}
+	if err := j.unconfigured(seen); err != nil {
+		return "", err
 	}
 	switch waiting = seen.waiting(again); {
 	case j.done:
@@ -190,6 +198,25 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 		}
 	}
 	return retry(j.node, err)
+}
+
+// unconfigured returns which control planes have been in maintenance mode for too long.
+func (j *job) unconfigured(seen view) error {
+	var problems []error
+	for _, s := range seen {
+		if errors.Is(s.err, talosapi.ErrMaintenance) && !j.Skip.Has(s.node) {
+			problems = append(problems, fmt.Errorf("%s %w", s.node, s.err))
+		}
+	}
+	switch {
+	case len(problems) == 0:
+		j.bare = time.Time{}
+	case j.bare.IsZero():
+		j.bare = time.Now()
+	case time.Since(j.bare) >= maintenanceLimit:
+		return errors.Join(problems...)
+	}
+	return nil
 }
 
 // wake reboots, once, each node whose etcd has failed without data, unless there may be an etcd cluster: it has waited too long for the

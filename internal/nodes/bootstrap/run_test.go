@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -29,6 +30,7 @@ type fakeCluster struct {
 	mu         sync.Mutex
 	states     map[string]etcd      // by the node's name
 	down       map[string]time.Time // nodes that answer only from then on
+	bare       map[string]time.Time // nodes in maintenance mode until then
 	data       map[string]bool      // nodes with etcd data
 	bootstraps []string             // calls that were accepted, in order
 	uploads    [][]byte             // snapshots that were uploaded, in order
@@ -55,6 +57,9 @@ func newCluster() *fakeCluster {
 func (c *fakeCluster) etcd(_ context.Context, node turn.Node) (etcd, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if time.Now().Before(c.bare[node.Name]) {
+		return etcd{}, talosapi.ErrMaintenance
+	}
 	if time.Now().Before(c.down[node.Name]) {
 		return etcd{}, errDown
 	}
@@ -348,5 +353,33 @@ func TestRun_NamesTheControlPlanesThatRefuseConnections(t *testing.T) {
 	err := withClosed(waits, threeNodes, func(node turn.Node) bool { return node.Name == cp2 })
 	require.ErrorIs(t, err, waits)
 	assert.Equal(t, "gave up; infra-cp-2: it has its address, and refuses connections to Talos's API: look at its console. "+
-		"If Talos is already installed to disk there, its installation has failed", err.Error())
+		"If Talos is already installed to disk there, its installation has failed; if it does not get on, it cannot pull its installer",
+		err.Error())
+}
+
+// Or the machine boots from the image again. One that gets its configuration again leaves maintenance mode soon.
+func TestRun_EndsSoonIfAControlPlaneStaysInMaintenanceMode(t *testing.T) {
+	for name, one := range map[string]struct {
+		lasts time.Duration
+		skip  cluster.SkippedNodes
+		fails bool
+	}{
+		"for ever":        {lasts: time.Hour, fails: true},
+		"for a while":     {lasts: 50 * time.Second},
+		"one is left out": {lasts: 5 * time.Minute, skip: cluster.SkippedNodes{{Name: cp2, Reason: "waits for a disk"}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, began := newCluster(), time.Now()
+			c.bare = map[string]time.Time{cp2: began.Add(one.lasts)}
+			spec := threeNodeSpec()
+			spec.Skip = one.skip
+			_, err := run(t.Context(), spec, c, &bytes.Buffer{})
+			if !one.fails {
+				require.NoError(t, err, name)
+				return
+			}
+			require.ErrorContains(t, err, "infra-cp-2 is in maintenance mode, because its installation has failed", name)
+			assert.Less(t, time.Since(began), 2*time.Minute)
+		})
+	}
 }

@@ -212,3 +212,12 @@ func (c *Cluster) Configured(ctx context.Context, node turn.Node) (bool, error) 
 	_, configured, err := talosapi.DisksInMaintenance(ctx, node.Address.String(), c.options...)
 	return configured, talosapi.Message(err)
 }
+
+// Configure gives a machine without a configuration its first one.
+func (c *Cluster) Configure(ctx context.Context, node turn.Node, configuration string) error {
+	configured, err := talosapi.ConfigureInMaintenance(ctx, node.Address.String(), configuration, c.options...)
+	if configured {
+		return errors.New("it has a configuration")
+	}
+	return talosapi.Message(err)
+}

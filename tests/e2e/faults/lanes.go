@@ -98,6 +98,12 @@ var Lanes = [][]Case{
 			Before: "slipway:readiness:ReadinessGate",
 		},
 		{
+			Name: "the installer cannot be pulled", Moment: BeforeApply,
+			Kind: "image-pull", Target: "nocloud-installer",
+			Up: Stops, Says: `infra-cp-1 is in maintenance mode, because its installation has failed`,
+			Before: "slipway:readiness:ReadinessGate",
+		},
+		{
 			Name: "the reply to the bootstrap is lost", Moment: AfterApply,
 			Kind: "bootstrap-reply-lost", Target: "infra-cp-1",
 			Up: GoesOn,
