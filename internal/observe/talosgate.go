@@ -158,12 +158,15 @@ func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reache
 	if ctx.Err() != nil {
 		return false, false
 	}
-	closed := status.Code(err) == codes.Unavailable && talosapi.Closed(ctx, node.Address.String())
+	hint := ""
+	if status.Code(err) == codes.Unavailable {
+		hint = talosapi.Hint(ctx, node.Address.String())
+	}
 	n.mu.Lock()
 	put(&n.asked, node.Name, time.Now())
 	n.mu.Unlock()
 	n.update(node, func(seen *gate.TalosNode) {
-		seen.Asked, seen.Err, seen.Closed = true, nil, closed
+		seen.Asked, seen.Err, seen.Hint = true, nil, hint
 		if err != nil {
 			seen.Err = broken(err)
 		} else {

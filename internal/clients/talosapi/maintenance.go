@@ -38,6 +38,17 @@ func InMaintenance(ctx context.Context, endpoint string, options ...grpc.DialOpt
 	return err == nil && !configured
 }
 
+// Hint returns why a machine without an answer has none; "" if nothing is known.
+func Hint(ctx context.Context, address string) string {
+	switch {
+	case Closed(ctx, address):
+		return ClosedHint
+	case InMaintenance(ctx, address):
+		return "it " + ErrMaintenance.Error()
+	}
+	return ""
+}
+
 // ConfigureInMaintenance gives a machine without a configuration its first one, as the Talos provider does: such a machine cannot prove its
 // identity. configured is true, and nothing is sent, if it has one.
 func ConfigureInMaintenance(ctx context.Context, endpoint, configuration string, options ...grpc.DialOption) (configured bool, err error) {

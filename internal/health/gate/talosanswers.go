@@ -9,7 +9,7 @@ import (
 type TalosNode struct {
 	Asked    bool
 	Err      *health.Broken // services cannot be listed
-	Closed   bool           // it has its address, and refuses connections; only with Err
+	Hint     string         // what the machine shows of the reason; only with Err
 	Services map[string]talosapi.Service
 	Version  *Version          // of the Talos that runs; nil before it was asked for
 	Etcd     Etcd              // only of control planes
@@ -33,8 +33,8 @@ var talosAnswers = check{
 				reason = talos.Err.Reason
 				result = health.Fail(node.Name, "does not answer at "+node.Address.String()+": "+reason)
 				result.Hopeless = talos.Err.Hopeless
-				if talos.Closed {
-					result = result.WithEvidence(talosapi.ClosedHint)
+				if talos.Hint != "" {
+					result = result.WithEvidence(talos.Hint)
 				}
 			case !talos.Asked:
 				result = health.NotSeen(node.Name, "Talos API")

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -12,7 +13,14 @@ var _ = fault("talos-api-unreachable", func(c *Cluster) {
 
 var _ = fault("talos-api-closed", func(c *Cluster) {
 	onTalos(c, func(n *TalosNode) {
-		*n = TalosNode{Asked: true, Closed: true, Err: &health.Broken{Reason: "Unavailable: connection refused"}}
+		*n = TalosNode{Asked: true, Hint: talosapi.ClosedHint, Err: &health.Broken{Reason: "Unavailable: connection refused"}}
+	}, "infra-worker-2")
+})
+
+var _ = fault("talos-in-maintenance", func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) {
+		*n = TalosNode{Asked: true, Hint: "it " + talosapi.ErrMaintenance.Error(),
+			Err: &health.Broken{Reason: "Unavailable: x509: certificate signed by unknown authority"}}
 	}, "infra-worker-2")
 })
 
