@@ -38,7 +38,7 @@ func isCloudInit(p property) bool {
 var ownedName = regexp.MustCompile(`^(?:\d+/)?vm-(\d+)-`)
 
 // checkStorageAccess refuses drives on storages that do not exist, cannot hold them, or that the token may not use.
-// Proxmox VE does this before it starts a task. A disk of another VM needs no more than privileges (check_volume_access of pve-storage).
+// Proxmox VE does this before it starts a task. A disk of another VM needs no more than privileges.
 func (q *request) checkStorageAccess(id int, settings map[string]string) error {
 	for _, key := range driveOrder {
 		value, ok := settings[key]
@@ -63,24 +63,36 @@ func (q *request) checkStorageAccess(id int, settings map[string]string) error {
 			if !s.allows("images") {
 				return invalid(map[string]string{"storage": "storage '" + name + "' does not support vm images"})
 			}
-		case strings.HasPrefix(volume, "iso/"):
-			if !q.token.has("Datastore.AllocateSpace") && !q.token.has("Datastore.Audit") && !q.token.has("Datastore.AllocateTemplate") {
-				return forbidden(path, "Datastore.AllocateSpace", "Datastore.Audit")
-			}
-		case !q.token.has("Datastore.Allocate"):
-			owner := ownedName.FindStringSubmatch(volume)
-			if owner == nil || owner[1] == strconv.Itoa(id) {
-				continue
-			}
-			if err := q.token.require(path, "Datastore.Audit"); err != nil {
-				return err
-			}
-			if err := q.token.require("/vms/"+owner[1], "VM.Config.Disk"); err != nil {
+		default:
+			if err := q.token.requireVolume(p.main, id); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// requireVolume refuses unless the token may use a volume, for a VM or, with 0, for none (check_volume_access of pve-storage).
+func (t *Token) requireVolume(volid string, id int) error {
+	storage, volume, _ := strings.Cut(volid, ":")
+	path, owner := "/storage/"+storage, ownedName.FindStringSubmatch(volume)
+	switch {
+	case t.has("Datastore.Allocate"):
+		return nil
+	case strings.HasPrefix(volume, "iso/"):
+		if !t.has("Datastore.AllocateSpace") && !t.has("Datastore.Audit") {
+			return forbidden(path, "Datastore.AllocateSpace", "Datastore.Audit")
+		}
+		return nil
+	case owner == nil:
+		return internalError("missing privileges to access %s", volid)
+	case owner[1] == strconv.Itoa(id):
+		return nil
+	}
+	if err := t.require(path, "Datastore.Audit"); err != nil {
+		return err
+	}
+	return t.require("/vms/"+owner[1], "VM.Config.Disk")
 }
 
 // prepareDrive creates the volume that a drive asks for, or finds the volume that it names. It returns the drive as

@@ -92,6 +92,38 @@ func TestPermission_EachMissingPrivilegeIsNamed(t *testing.T) {
 	}
 }
 
+// The provider reads the attributes of each disk. check_volume_access of Proxmox VE wants more for a disk than for an image.
+func TestPermission_ADiskIsReadByWhomMayChangeIt(t *testing.T) {
+	const (
+		image = "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso"
+		disk  = "nodes/pve1/storage/local-lvm/content/local-lvm:vm-1111-disk-0"
+	)
+	for _, tc := range []struct {
+		privileges []string
+		path       string
+		reason     string // "" if Proxmox VE answers
+	}{
+		{[]string{"Datastore.Allocate"}, image, ""},
+		{[]string{"Datastore.Audit"}, image, ""},
+		{[]string{"Datastore.AllocateSpace"}, image, ""},
+		{[]string{"Datastore.AllocateTemplate"}, image, "Permission check failed (/storage/local, Datastore.AllocateSpace|Datastore.Audit)"},
+		{[]string{"Datastore.Allocate"}, disk, ""},
+		{[]string{"Datastore.Audit", "VM.Config.Disk"}, disk, ""},
+		{readOnly, disk, "Permission check failed (/vms/1111, VM.Config.Disk)"},
+		{[]string{"Datastore.Audit", "VM.Config.Disk"}, "nodes/pve1/storage/local/content/local:snippets%2Fa.yaml",
+			"missing privileges to access local:snippets/a.yaml"},
+		{[]string{"VM.Config.Disk", "Datastore.AllocateSpace"}, disk, "Permission check failed (/storage/local-lvm, Datastore.Audit)"},
+	} {
+		w := newWorld(t, func(c *Config) {
+			c.Tokens = append(c.Tokens, Token{ID: "some@pve!t", Secret: "third", Privileges: tc.privileges})
+		})
+		w.create()
+		w.token = "some@pve!t=third"
+		r := w.call(http.MethodGet, tc.path, nil)
+		assert.Equal(t, tc.reason, strings.TrimPrefix(r.reason, "OK"), "%s with %s", tc.path, tc.privileges)
+	}
+}
+
 // The provider asks for pools and HA resources before it changes or moves a VM, and lets Proxmox VE write the cloud-init drive anew.
 func TestRoutes_ThereAreNoPoolsAndNoHAResources(t *testing.T) {
 	w := newWorld(t)

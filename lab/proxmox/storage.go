@@ -177,10 +177,9 @@ func getStorageContent(q *request) (any, error) {
 	return out, nil
 }
 
-// storageAndVolume returns the storage of a request, which the token must be able to read, and the id of the volume in the request, which
-// may lack its storage.
+// storageAndVolume returns the storage of a request, and the id of the volume in the request, which may lack its storage.
 func (q *request) storageAndVolume() (*Storage, string, error) {
-	s, err := q.visibleStorage()
+	s, err := q.c.storageOn(q.r.PathValue("storage"), q.node.Name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -198,6 +197,9 @@ func (q *request) storageAndVolume() (*Storage, string, error) {
 func getVolume(q *request) (any, error) {
 	s, id, err := q.storageAndVolume()
 	if err != nil {
+		return nil, err
+	}
+	if err := q.token.requireVolume(id, 0); err != nil {
 		return nil, err
 	}
 	q.c.mu.Lock()
