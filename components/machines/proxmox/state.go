@@ -123,5 +123,5 @@ func errNotAsStored(node cluster.Machine, is, state string) error {
 // taken out of the state by hand.
 func errNotSeen(node cluster.Machine, why error) error {
 	return fmt.Errorf("%s: it is not known what VM %d is now, so it is not changed: %w; if its Proxmox node is away for long, "+
-		"name the machine in lifecycle.skip", node.Name, node.VMID, why)
+		"name the machine in lifecycle.skip; if it is gone for good: docs/nodes.md, A Proxmox node that is gone", node.Name, node.VMID, why)
 }

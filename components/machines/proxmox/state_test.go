@@ -1,6 +1,10 @@
 package proxmox
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -122,4 +126,13 @@ func TestOptionsOf_FindsWhatTheProgramDeclares(t *testing.T) {
 	for _, option := range []string{"memory", "cores", "scsihw", "net0", "scsi0", "scsi0 on"} {
 		assert.NotEmpty(t, options[option], option)
 	}
+}
+
+func TestErrNotSeen_NamesWhatToDoWhileAProxmoxNodeIsAwayAndWhenItIsGone(t *testing.T) {
+	err := errNotSeen(worker1(declared(t)), errors.New("595 No route to host"))
+	assert.ErrorContains(t, err, "595 No route to host; if its Proxmox node is away for long, name the machine in lifecycle.skip; if it is gone "+
+		"for good: docs/nodes.md, A Proxmox node that is gone")
+	text, readErr := os.ReadFile(filepath.Join("..", "..", "..", "docs", "nodes.md"))
+	require.NoError(t, readErr)
+	assert.True(t, strings.Contains(string(text), "\n## A Proxmox node that is gone\n"), "the section that the message names")
 }
