@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -88,7 +89,8 @@ func (a arrival) open(ctx context.Context, resets bool) error {
 		return err
 	case !refusedSince.IsZero():
 		return fmt.Errorf("%s: has its address %s, and refuses connections to Talos's API: %w; look at the machine's console, reset the machine "+
-			"by hand, and run up again", a.Node.Name, a.Node.Address, err)
+			"by hand, and run up again; or another device has this address: in its network, ip neigh show %[2]s must show %[4]s",
+			a.Node.Name, a.Node.Address, err, strings.ToLower(string(a.Node.MAC))) // as ip prints it
 	}
 	return fmt.Errorf("%s: cannot be reached at %s: %w; look at the machine's console and at the networks between it and this computer, and "+
 		"run up again", a.Node.Name, a.Node.Address, err)

@@ -108,6 +108,8 @@ func TestArrival_ARunThatHasResetAMachineOftenEnoughFailsAndSaysWhatToDo(t *test
 		err := m.arrival(t).await(t.Context())
 		require.ErrorContains(t, err, "after 3 resets: infra-cp-1: has its address 10.25.11.11, and refuses connections to Talos's API")
 		require.ErrorContains(t, err, "reset the machine by hand, and run up again")
+		require.ErrorContains(t, err, "; or another device has this address: in its network, ip neigh show 10.25.11.11 must show "+
+			"bc:24:11:00:01:11", "a printer refuses connections, too")
 		assert.Equal(t, mostResets, m.boots)
 	})
 }
