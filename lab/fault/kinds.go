@@ -13,6 +13,7 @@ type Kind string
 const (
 	ProxmoxError      Kind = "proxmox-error"
 	ProxmoxPermission Kind = "proxmox-permission"
+	ProxmoxNodeGone   Kind = "proxmox-node-gone"
 	ProxmoxTaskFails  Kind = "proxmox-task-fails"
 	ProxmoxTaskHangs  Kind = "proxmox-task-hangs"
 	ProxmoxTaskSlow   Kind = "proxmox-task-slow"
@@ -96,6 +97,12 @@ var Kinds = []Description{
 		Kind: ProxmoxPermission, Group: groupProxmox, Target: "privilege",
 		WhenOn: "every token lacks this privilege: `403 Permission check failed (/vms/1111, VM.Allocate)`; " +
 			"lists omit what the token may not see",
+		WhenOff: "at once",
+	},
+	{
+		Kind: ProxmoxNodeGone, Group: groupProxmox, Target: "Proxmox node",
+		WhenOn: "as if its server had burnt, some minutes ago: the Proxmox node is `offline`, all that asks it gets `595 No route to host`, and its " +
+			"VMs and storages stay in the list of resources, as `unknown`. Its VMs run on; `vm-never-boots` silences each",
 		WhenOff: "at once",
 	},
 	{

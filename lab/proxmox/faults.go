@@ -24,10 +24,28 @@ func (c *Cluster) requestError(r *http.Request) error {
 		return nil
 	}
 	if f.Detail == "" {
-		return &apiError{code: firstProxyError, reason: "No route to host"} // what pveproxy answers for a node that it cannot reach
+		return errUnreachable()
 	}
 	code, reason := f.Status()
 	return &apiError{code: code, reason: reason}
+}
+
+// errUnreachable is what pveproxy answers for a node that it cannot reach.
+func errUnreachable() error { return &apiError{code: firstProxyError, reason: "No route to host"} }
+
+// gone tells whether the fault proxmox-node-gone is on for a node.
+func (c *Cluster) gone(node string) bool { return c.cfg.Faults.IsActive(fault.ProxmoxNodeGone, node) }
+
+// reported returns an entry of the list of cluster resources, without what its node does not report any more once the node is gone: Proxmox
+// VE knows the other properties from the configuration of the Proxmox cluster.
+func (c *Cluster) reported(entry map[string]any, byNode ...string) map[string]any {
+	if c.gone(entry["node"].(string)) {
+		entry["status"] = "unknown"
+		for _, property := range byNode {
+			delete(entry, property)
+		}
+	}
+	return entry
 }
 
 // withoutLostPrivileges is t without the privileges that the fault proxmox-permission removes.

@@ -44,6 +44,39 @@ func TestFault_AnErrorIsByDefaultThatOfAProxyWithoutItsHost(t *testing.T) {
 	assert.Zero(t, res.ContentLength)
 }
 
+func TestFault_AProxmoxNodeThatIsGoneKeepsItsVMsInTheListAndAnswersNothing(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	of := func(path, key, value string) map[string]any {
+		for _, one := range w.get(path).([]any) {
+			if entry := one.(map[string]any); entry[key] == value {
+				return entry
+			}
+		}
+		return nil
+	}
+	w.breaks(fault.ProxmoxNodeGone, "pve1", "")
+	for _, path := range []string{machinePath + "config", machinePath + "status/current", "nodes/pve1/storage"} {
+		r := w.call(http.MethodGet, path, nil)
+		assert.Equal(t, 595, r.code, path)
+		assert.Equal(t, "No route to host", r.reason, path)
+	}
+	assert.Equal(t, 595, w.call(http.MethodDelete, machinePath, nil).code)
+	w.get("nodes/pve2/storage")
+	assert.Equal(t, "offline", of("nodes", "node", "pve1")["status"])
+	assert.Equal(t, "online", of("nodes", "node", "pve2")["status"])
+	assert.Equal(t, map[string]any{"id": "qemu/1111", "type": "qemu", "vmid": 1111.0, "node": "pve1", "status": "unknown", "tags": "infra;talos"},
+		of("cluster/resources", "type", "qemu"))
+	lost := of("cluster/resources?type=storage", "id", "storage/pve1/local-lvm")
+	assert.Equal(t, "unknown", lost["status"])
+	assert.NotContains(t, lost, "maxdisk")
+	assert.Equal(t, "available", of("cluster/resources?type=storage", "id", "storage/pve2/local-lvm")["status"])
+
+	w.faults.Clear()
+	assert.Equal(t, "running", w.status())
+	assert.Equal(t, "online", of("nodes", "node", "pve1")["status"])
+}
+
 func TestFault_AMissingPrivilegeIsWordedAsProxmoxDoes(t *testing.T) {
 	w := newWorld(t)
 	w.download("pve1")

@@ -57,7 +57,11 @@ func (c *Cluster) before(major, minor int) bool {
 func getNodes(q *request) (any, error) {
 	var out []any
 	for _, n := range q.c.cfg.Nodes {
-		out = append(out, map[string]any{"node": n.Name, "id": "node/" + n.Name, "type": "node", "status": "online", "maxcpu": n.CPUs})
+		status := "online"
+		if q.c.gone(n.Name) {
+			status = "offline"
+		}
+		out = append(out, map[string]any{"node": n.Name, "id": "node/" + n.Name, "type": "node", "status": status, "maxcpu": n.CPUs})
 	}
 	return out, nil
 }

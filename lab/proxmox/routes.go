@@ -133,6 +133,9 @@ func (c *Cluster) serve(r *http.Request, handle func(*request) (any, error)) (an
 		if q.node, err = c.node(name); err != nil {
 			return nil, err
 		}
+		if c.gone(name) {
+			return nil, errUnreachable()
+		}
 	}
 	data, err := handle(q)
 	if errors.Is(err, errInterrupted) {

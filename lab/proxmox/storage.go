@@ -299,14 +299,14 @@ func getResources(q *request) (any, error) {
 		for _, n := range q.c.cfg.Nodes {
 			for i := range q.c.cfg.Storages {
 				if s := &q.c.cfg.Storages[i]; s.on(n.Name) {
-					out = append(out, q.c.storageResource(s, n.Name))
+					out = append(out, q.c.reported(q.c.storageResource(s, n.Name), "maxdisk", "disk"))
 				}
 			}
 		}
 	}
 	if kind != "storage" && q.token.has("VM.Audit") {
 		for _, m := range q.c.sortedMachines() {
-			out = append(out, m.resource())
+			out = append(out, q.c.reported(m.resource(), "name", "maxcpu", "maxmem", "maxdisk", "uptime", "template"))
 		}
 	}
 	return out, nil
