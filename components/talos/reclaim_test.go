@@ -32,7 +32,8 @@ func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.In
 			return
 		case path == "/api2/json/version":
 			data = `{"version":"8.4.1"}`
-		case path == "/api2/json/cluster/resources", strings.HasSuffix(path, "/tasks"):
+		case path == "/api2/json/cluster/resources", strings.HasSuffix(path, "/tasks"),
+			strings.HasSuffix(path, "/content"):
 			data = `[]`
 		case path == "/api2/json/nodes":
 			data = `[{"node":"pve1","status":"online"},{"node":"pve2","status":"online"},{"node":"pve3","status":"online"}]`
@@ -71,7 +72,7 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *
 			continue
 		}
 		if reg.Type == typeISO {
-			assert.Equal(t, []string{reg.Name + "-download"}, reg.BeforeCreate, "it stops the download of an interrupted run")
+			assert.Equal(t, []string{reg.Name + "-download"}, reg.BeforeCreate, "it makes room for the file")
 			continue
 		}
 		if reg.Type != typeVM && reg.Type != typeApply && reg.Name != "infra-upgrade" {
@@ -86,9 +87,10 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *
 	}
 	assert.Len(t, bound, len(allMachines(t)))
 	assert.Len(t, leftovers(r), len(allMachines(t)))
-	// The version and the list of VMs or downloads; before all, also the Proxmox nodes, and the storages and bridges of each.
-	const all, each, hosts = 3, 2, 3
-	assert.EqualValues(t, all+2*hosts+each*(hosts+len(allMachines(t))), requests.Load())
+	// The version and the list of VMs, or of downloads, deletions and images; before all, also the Proxmox nodes, and the storages and bridges
+	// of each.
+	const all, eachVM, eachImage, hosts = 3, 2, 4, 3
+	assert.EqualValues(t, all+2*hosts+eachImage*hosts+eachVM*len(allMachines(t)), requests.Load())
 }
 
 func TestTalosCluster_CreatesNoVMIfTheCheckForALeftoverFails(t *testing.T) {

@@ -410,7 +410,7 @@ var refusals = []row{
 	{
 		cell: "`talos.extensions` without `siderolabs/qemu-guest-agent`", does: "refused before a machine is touched",
 		edit: func(s settings) { s.set("talos", map[string]any{"extensions": []any{}}) },
-		says: `talos\.extensions: infra-cp-1 runs siderolabs/qemu-guest-agent, and its Talos would wait at each boot`,
+		says: `talos\.extensions: infra-\S+ runs siderolabs/qemu-guest-agent, and its Talos would wait at each boot`,
 	},
 	{
 		cell: "`nodePools[].nodes[].name`", does: "refused with the address of the old node",

@@ -163,7 +163,7 @@ func stopDownload(ctx *pulumi.Context, name string, declared *cluster.Cluster, i
 	stop, err := ctx.RegisterResourceHook(name+"-download", func(change *pulumi.ResourceHookArgs) error {
 		left := fileOf(image, declared, "")
 		left.File = component.Plain(change.NewInputs["fileName"]).StringValue() // known when the image is created
-		return reclaim.StopDownload(background, api, left)
+		return reclaim.MakeRoom(background, api, left)
 	}, nil)
 	if err != nil {
 		return nil, err

@@ -86,10 +86,13 @@ func (v VM) removeLeftover(ctx context.Context, pve host) (said string, err erro
 	return fmt.Sprintf("removed VM %d (%s) on Proxmox node %s, which an interrupted run has left", v.ID, v.Name, found.node), nil
 }
 
-// StopDownload stops downloads of an image that an interrupted run has begun and Proxmox VE goes on with. A download that ended after the
-// provider had looked for the file would make the provider's own download fail.
-func StopDownload(ctx context.Context, api API, image Image) error {
-	return api.askRecent(ctx, func(ctx context.Context, pve *proxmox) error { return pve.stopDownloads(ctx, image) })
+// MakeRoom stops downloads of an image that an interrupted run has begun and Proxmox VE goes on with, and deletes the file. It may be
+// incomplete, or that of an earlier image that is declared again. The provider would begin its own download before its deletion of the file
+// has ended, and fail.
+func MakeRoom(ctx context.Context, api API, image Image) error {
+	return api.askRecent(ctx, func(ctx context.Context, pve *proxmox) error {
+		return pve.removeLeftoverImage(ctx, image, func(string) {})
+	})
 }
 
 // stopDownloads stops the downloads of an image that run, and waits until they have ended.

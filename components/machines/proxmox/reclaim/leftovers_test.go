@@ -132,17 +132,18 @@ func TestRemove_StopsADownloadAndDeletesTheImage(t *testing.T) {
 		API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
 		Images: []Image{{Host: "pve1", Storage: "local", File: "talos-a.iso"}, {Host: "pve1", Storage: "local", File: "talos-b.iso"}},
 	}
-	require.NoError(t, StopDownload(t.Context(), leftovers.API, leftovers.Images[0]))
-	require.Equal(t, []string{"DELETE /api2/json/nodes/pve1/tasks/" + running}, changes, "the file is the provider's, before it is created")
+	gone := []string{
+		"DELETE /api2/json/nodes/pve1/tasks/" + running,
+		"DELETE /api2/json/nodes/pve1/storage/local/content/local:iso/talos-a.iso",
+	}
+	require.NoError(t, MakeRoom(t.Context(), leftovers.API, leftovers.Images[0]))
+	require.Equal(t, gone, changes)
 	changes = nil
 
 	var said []string
 	require.NoError(t, leftovers.Validate())
 	require.NoError(t, Remove(t.Context(), leftovers, func(line string) { said = append(said, line) }))
-	assert.Equal(t, []string{
-		"DELETE /api2/json/nodes/pve1/tasks/" + running,
-		"DELETE /api2/json/nodes/pve1/storage/local/content/local:iso/talos-a.iso",
-	}, changes)
+	assert.Equal(t, gone, changes)
 	assert.Equal(t, []string{"removed image local:iso/talos-a.iso on Proxmox node pve1"}, said)
 	assert.ErrorContains(t, (&Leftovers{}).Validate(), "api.endpoint")
 }
