@@ -150,6 +150,15 @@ func TestVolume_ADiskInUseStays(t *testing.T) {
 	assert.Equal(t, "volume 'local-lvm:vm-1111-disk-0' does not exist", w.do(http.MethodPost, machinePath+"status/start", nil))
 }
 
+func TestVolume_AFileGoesWhileAMachineRunsFromIt(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	const path = "nodes/pve1/storage/local/content/local:iso/talos.iso"
+	require.Contains(t, w.get(machinePath+"config").(map[string]any)["ide3"], "local:iso/talos.iso")
+	w.ok(http.MethodDelete, path, nil)
+	assert.Equal(t, "running", w.status())
+}
+
 // These are the calls of Proxmox CSI, with the privileges of its role. The disks that it attaches belong to a VM that does not exist.
 func TestVolume_OfAnotherVMIsAttachedAndOutlivesTheVM(t *testing.T) {
 	const name, volume = "vm-9999-pvc-1", "pve1/local-lvm:vm-9999-pvc-1"

@@ -175,7 +175,8 @@ func (c *Cluster) freeAll(owner int) {
 	}
 }
 
-// removeVolume deletes a volume for a user. A disk of a running VM is in use and stays.
+// removeVolume deletes a volume for a user. A block device of a running VM is in use and stays. A file goes, with whoever has it open (unlink
+// in free_image of pve-storage's Plugin.pm).
 func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) error {
 	return func(context.Context, *task) error {
 		c.mu.Lock()
@@ -185,7 +186,7 @@ func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) err
 			return fmt.Errorf("volume '%s' does not exist", id)
 		}
 		for _, m := range c.machines {
-			if m.guest != nil && c.uses(m, v) {
+			if m.guest != nil && !c.isFile(id) && c.uses(m, v) {
 				_, name, _ := strings.Cut(id, ":")
 				return fmt.Errorf("lvremove 'pve/%s' error:   Logical volume pve/%s in use.", name, name)
 			}
@@ -193,6 +194,13 @@ func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) err
 		c.free(node, id)
 		return nil
 	}
+}
+
+// isFile tells whether a volume is a file of its storage.
+func (c *Cluster) isFile(id string) bool {
+	name, _, _ := strings.Cut(id, ":")
+	s, err := c.storage(name)
+	return err == nil && s.files()
 }
 
 // uses tells whether a volume is a drive of a VM. The caller holds the mutex.
