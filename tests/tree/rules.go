@@ -145,9 +145,10 @@ func images(t *tree) {
 	})
 }
 
-// pinned reports whether an image has a digest or a tag that starts with a number.
+// pinned reports whether an image has a digest, a tag that starts with a number, or the version of the cluster as its tag, which Helm
+// writes.
 func pinned(image string) bool {
-	if strings.Contains(image, "@sha256:") {
+	if strings.Contains(image, "@sha256:") || strings.HasSuffix(image, ":{{ .Capabilities.KubeVersion.Version }}") {
 		return true
 	}
 	_, tag, found := strings.Cut(path.Base(image), ":")
