@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cmd/command"
 	fluxrelease "github.com/slipway-platform/slipway/internal/engines/flux/release"
+	"github.com/slipway-platform/slipway/internal/engines/flux/tree"
 )
 
 // HandOver returns the command that hands components over.
@@ -65,7 +66,7 @@ func handOver(stack string, components []string, out, problems io.Writer) int {
 		_, _ = fmt.Fprintf(out, "%s: written\n", file.path)
 		sections = append(sections, file.section)
 	}
-	owner := cluster.OwnerFlux
+	owner, unnamed := cluster.OwnerFlux, ""
 	if file.stack.GitOps.ByArgoCD() {
 		owner = cluster.OwnerArgoCD
 		path, err := writeApplication(filepath.Dir(stackPath), file.stack.GitOps)
@@ -74,9 +75,12 @@ func handOver(stack string, components []string, out, problems io.Writer) int {
 			return invalid
 		}
 		_, _ = fmt.Fprintf(out, "%s: is the Application; name it in the resources of the kustomization beside it\n", path)
+	} else {
+		unnamed = notNamed(filepath.Dir(stackPath), file.stack, components)
 	}
 	_, _ = fmt.Fprintf(out, "Next, in %s: write owner: %s below %s, and remove version, values, and chart or repository there.\n",
 		stackPath, owner, strings.Join(sections, " and "))
+	_, _ = fmt.Fprint(out, unnamed)
 	_, _ = fmt.Fprintln(out, "Then commit the files, look at pulumi preview, run pulumi up, and push.")
 	return valid
 }
@@ -106,6 +110,16 @@ func filesOf(checkout string, stack *cluster.Cluster, components []string) (file
 		err, files = errors.Join(err, problem), append(files, ownFile{path, text, releases[i].Key})
 	}
 	return files, err
+}
+
+// notNamed returns what to name in the kustomizations of the folder that Flux applies, one line for each file that Flux would not apply.
+func notNamed(checkout string, stack *cluster.Cluster, components []string) (lines string) {
+	for _, component := range xslices.Deduplicate(components, func(name string) string { return name }) {
+		if line := tree.ToName(os.DirFS(checkout), stack, fluxrelease.File(stack.GitOps, component)); line != "" {
+			lines += "Also " + line + ".\n"
+		}
+	}
+	return lines
 }
 
 // writeApplication writes the Application for the files of components into the checkout, unless it is there, and returns its path.

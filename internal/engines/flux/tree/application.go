@@ -2,6 +2,8 @@ package tree
 
 import (
 	"fmt"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -60,9 +62,9 @@ func (r *reader) checkOfFlux() cluster.Problems {
 		switch {
 		case !strings.HasSuffix(d.group(), ".toolkit.fluxcd.io"):
 		case isRelease && !d.layer.nothing:
-			for _, path := range d.unknownToPlugin() {
+			for _, field := range d.unknownToPlugin() {
 				findings.Found("gitops.path", "remove it, or write an Application for the chart",
-					"%s: %s of the %s %s is for Flux, and gitops.engine is argocd", d.file, path, d.Kind, d.Metadata.Name)
+					"%s: %s of the %s %s is for Flux, and gitops.engine is argocd", d.file, field, d.Kind, d.Metadata.Name)
 			}
 		default:
 			ofFlux = append(ofFlux, d)
@@ -90,16 +92,49 @@ func (d declared) ownedByArgoCD(spec map[string]any) bool {
 	return one["kind"] == "Secret" && one["name"] == cluster.ValuesSecret(d.Metadata.Name)
 }
 
-// checkOwned returns advice about components that Argo CD owns, whose files no Application applies.
-func (r *reader) checkOwned(stack *cluster.Cluster) cluster.Problems {
+// checkOwned returns advice about components that the engine owns, whose files it does not apply.
+func (r *reader) checkOwned(stack *cluster.Cluster, settings map[string]string) cluster.Problems {
 	var findings cluster.Findings
+	folder := clean(stack.GitOps.Path)
 	for _, release := range stack.Releases() {
-		if git := stack.InGit(release.Name); git != nil && release.Owner == cluster.OwnerArgoCD && !r.read[git.File] {
-			findings.Found(release.Key+".owner", "name platform.yaml in the kustomization of "+clean(stack.GitOps.Path)+", as docs/argocd.md shows",
-				"%s, and no Application below %s applies %s", release.Owner, clean(stack.GitOps.Path), git.File)
+		git := stack.InGit(release.Name)
+		switch {
+		case git == nil || r.read[git.File]:
+		case release.Owner == cluster.OwnerArgoCD:
+			findings.Found(release.Key+".owner", "name platform.yaml in the kustomization of "+folder+", as docs/argocd.md shows",
+				"%s, and no Application below %s applies %s", release.Owner, folder, git.File)
+		case release.Owner == cluster.OwnerFlux && !r.appliedElsewhere(git.File, settings):
+			findings.Found(release.Key+".owner", r.toName(folder, git.File), "%s, and Flux does not apply %s", release.Owner, git.File)
 		}
 	}
 	return findings.All()
+}
+
+// ToName returns what to name in which kustomization, so that Flux applies a file below gitops.path; "" if Flux applies the file, or if the
+// manifests cannot be read, which Check reports.
+func ToName(repository fs.FS, stack *cluster.Cluster, file string) string {
+	reader, folder, settings := newReader(repository), clean(stack.GitOps.Path), stack.Settings()
+	if reader.all(folder, settings) != nil || reader.read[file] || reader.appliedElsewhere(file, settings) {
+		return ""
+	}
+	return reader.toName(folder, file)
+}
+
+// toName returns what to name in which kustomization: in that beside the file, or in that of the folder.
+func (r *reader) toName(folder, file string) string {
+	at, kustomization := path.Dir(file), kustomizationIn(r.repository, path.Dir(file))
+	if !r.read[kustomization] {
+		at, kustomization = folder, kustomizationIn(r.repository, folder)
+	}
+	return "name " + strings.TrimPrefix(file, at+"/") + " in the resources of " + kustomization
+}
+
+// appliedElsewhere reports whether a file may be applied in a way that is not followed: from another place, or by a source of its own.
+func (r *reader) appliedElsewhere(file string, settings map[string]string) bool {
+	return r.remote() || slices.ContainsFunc(r.layers(), func(d declared) bool {
+		at := clean(expand(d.Spec.Path, settings))
+		return d.Spec.SourceRef.Name != cluster.FluxSync && (at == "." || strings.HasPrefix(file, at+"/"))
+	})
 }
 
 // unknownToPlugin returns the paths of what Argo CD's plugin refuses in a HelmRelease or a HelmRepository.

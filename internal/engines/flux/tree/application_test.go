@@ -183,3 +183,53 @@ func TestCheckStack_WarnsOfAnOwnedReleaseThatNoApplicationApplies(t *testing.T) 
 		assert.ErrorContains(t, advice[0], one.says, name)
 	}
 }
+
+// A folder with a kustomization applies what the kustomization names, and another Kustomization of Flux may apply the file.
+func TestCheckStack_WarnsOfAnOwnedReleaseThatFluxDoesNotApply(t *testing.T) {
+	const (
+		folder = "kubernetes/clusters/infra"
+		file   = folder + "/platform/cert-manager.yaml"
+		named  = "resources: [web.yaml, platform/cert-manager.yaml]\n"
+		layer  = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: platform, namespace: flux-system}\n" +
+			"spec: {interval: 10m, prune: true, path: ./" + folder + "/platform, sourceRef: {kind: GitRepository, name: SOURCE}}\n"
+		not    = "certManager.owner: flux, and Flux does not apply " + file + "; "
+		beside = not + "name cert-manager.yaml in the resources of " + folder + "/platform/kustomization.yaml"
+		says   = not + "name platform/cert-manager.yaml in the resources of " + folder + "/kustomization.yaml"
+	)
+	stack := given(t, nil, func(c *cluster.Cluster) { c.CertManager.Owner = cluster.OwnerFlux })
+	stack.Git = map[string]cluster.Git{"cert-manager": {File: file}}
+	const none, web = "kind: ConfigMap\n", "resources: [web.yaml]\n"
+	for name, one := range map[string]struct{ kustomization, beside, web, says string }{
+		"not named":               {web, "", none, says},
+		"named":                   {named, "", none, ""},
+		"no kustomization":        {"", "", none, ""},
+		"one beside the file":     {"resources: [web.yaml, platform]\n", "resources: []\n", none, beside},
+		"named beside the file":   {"resources: [web.yaml, platform]\n", "resources: [cert-manager.yaml]\n", none, ""},
+		"one that is not named":   {web, "resources: [cert-manager.yaml]\n", none, says},
+		"by another layer":        {web, "", strings.Replace(layer, "SOURCE", "flux-system", 1), ""},
+		"by a source of its own":  {web, "", strings.Replace(layer, "SOURCE", "platform", 1), ""},
+		"by a layer of elsewhere": {web, "", strings.NewReplacer("/platform,", "/other,", "SOURCE", "other").Replace(layer), says},
+		"of another repository":   {"resources: [web.yaml, 'https://git.home.arpa/a//b?ref=v1']\n", "", none, ""},
+	} {
+		files := fstest.MapFS{
+			folder + "/web.yaml": {Data: []byte(one.web)},
+			file:                 {Data: []byte("apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: cert-manager}\n")},
+		}
+		for of, kustomization := range map[string]string{folder: one.kustomization, folder + "/platform": one.beside} {
+			if kustomization != "" {
+				files[of+"/kustomization.yaml"] = &fstest.MapFile{Data: []byte(kustomization)}
+			}
+		}
+		advice, problems, err := CheckStack(files, stack)
+		require.NoError(t, err, name)
+		require.Empty(t, problems, name)
+		if one.says == "" {
+			assert.Empty(t, advice, name)
+			assert.Empty(t, ToName(files, stack, file), name)
+			continue
+		}
+		require.Len(t, advice, 1, name)
+		assert.EqualError(t, advice[0], one.says, name)
+		assert.Equal(t, strings.TrimPrefix(one.says, not), ToName(files, stack, file), name)
+	}
+}

@@ -47,12 +47,12 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	}
 	if stack.GitOps.ByArgoCD() {
 		advice = slices.Concat(reader.checkNeeds(stack), reader.checkPlainSecrets(), reader.checkKustomizations(), reader.checkApprover(stack),
-			reader.checkClaims(stack), reader.checkOfFlux(), reader.checkOwned(stack), reader.checkLiteral(settings))
+			reader.checkClaims(stack), reader.checkOfFlux(), reader.checkOwned(stack, settings), reader.checkLiteral(settings))
 		return advice, nil, reader.variables(settings)
 	}
 	advice = slices.Concat(reader.checkNeeds(stack), reader.checkTenants(stack), reader.checkPlainSecrets(), reader.checkStorage(stack),
 		reader.checkClaims(stack), reader.checkLayers(), reader.checkKustomizations(), reader.checkApprover(stack),
-		reader.checkLiteral(settings))
+		reader.checkOwned(stack, settings), reader.checkLiteral(settings))
 	return advice, nil, reader.variables(settings)
 }
 
