@@ -31,8 +31,8 @@ func TestRemoval_ObjectsOfVictoriaMetricsGoBeforeTheirOperator(t *testing.T) {
 		var deleted, resources []string
 		all := tree{layers: append(slices.Clone(layers), rendered...)}
 		all.each(func(_ Layer, object Object) {
-			kind, kept := object.GetKind(), object.GetAnnotations()[kustomizeGroup+"/prune"] == "disabled"
-			if object.GroupVersionKind().Group == group && slices.Contains(withFinalizers, kind) && !kept {
+			kind := object.GetKind()
+			if object.GroupVersionKind().Group == group && slices.Contains(withFinalizers, kind) && !stays(object) {
 				deleted = append(deleted, strings.ToLower(kind)+"/"+object.GetName())
 				resources = append(resources, strings.ToLower(kind)+"s")
 			}

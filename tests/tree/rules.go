@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -34,6 +35,7 @@ var rules = []rule{
 	{"namespaces have a level of pod security, and network policies", namespaces},
 	{"policies say which clusters of a mesh they mean", clustersOfPolicies},
 	{"what holds data is not removed with its manifest", data},
+	{"a namespace stays until its releases are uninstalled", records},
 	{"expressions of rules and dashboards can be parsed, and name metrics that Cilium and Flux have", expressions},
 	{"workloads have requests, a budget, and pods that their namespace admits", workloads},
 }
@@ -297,10 +299,29 @@ func (t *tree) ofOneConsumer(object Object) (found bool) {
 }
 
 func (t *tree) keeps(layer Layer, object Object) {
-	const key = kustomizeGroup + "/prune"
-	if object.GetAnnotations()[key] != "disabled" {
-		t.found(layer, object, "is removed with its data when its manifest is; annotate it with %s: disabled", key)
+	if !stays(object) {
+		t.found(layer, object, "is removed with its data when its manifest is; annotate it with %s: disabled", pruneKey)
 	}
+}
+
+const pruneKey = kustomizeGroup + "/prune"
+
+// stays reports whether Flux leaves an object whose manifest is removed.
+func stays(object Object) bool { return object.GetAnnotations()[pruneKey] == "disabled" }
+
+// records: the namespace with Helm's record of a release stays. Flux deletes the HelmRelease and the namespace at once, and without the
+// record, helm-controller leaves what the release has outside of the namespace, such as an APIService without a backend.
+func records(t *tree) {
+	t.each(func(_ Layer, object Object) {
+		if !object.Is(helmGroup, "HelmRelease") {
+			return
+		}
+		in, namespace, found := t.find("", "Namespace", "", cmp.Or(object.Text("spec", "storageNamespace"), object.GetNamespace()))
+		if found && !stays(namespace) {
+			t.found(in, namespace, "is removed together with the record of HelmRelease %s; annotate it with %s: disabled",
+				object.GetName(), pruneKey)
+		}
+	})
 }
 
 // workload is what a Deployment and its like have in common.

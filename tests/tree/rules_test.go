@@ -59,7 +59,10 @@ spec: {selfSigned: {}}
 `,
 	"charts/chart.yaml": `apiVersion: v1
 kind: Namespace
-metadata: {name: charts, labels: {pod-security.kubernetes.io/enforce: baseline}}
+metadata:
+  name: charts
+  labels: {pod-security.kubernetes.io/enforce: baseline}
+  annotations: {kustomize.toolkit.fluxcd.io/prune: disabled} # of the releases
 ---
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
@@ -337,6 +340,9 @@ func TestChecks_FindEachFault(t *testing.T) {
 		{"a namespace with data that is removed",
 			"  annotations: {kustomize.toolkit.fluxcd.io/prune: disabled} # of the namespace",
 			"", "Namespace web: is removed with its data"},
+		{"a namespace that is removed with the record of a release",
+			"  annotations: {kustomize.toolkit.fluxcd.io/prune: disabled} # of the releases",
+			"", "Namespace charts: is removed together with the record of HelmRelease other"},
 		{"no requests", "requests: {cpu: 10m, memory: 16Mi}", "requests: {memory: 16Mi}", "container web requests no cpu"},
 		{"no limit of memory", ", limits: {memory: 16Mi}", "", "container web has no limit of memory"},
 		{"no budget",
