@@ -97,7 +97,7 @@ type GitHubApp struct {
 	ID int `json:"id" config:"required" range:"1-999999999999" example:"123456"`
 	// Id of the installation: the number at the end of its page's URL.
 	InstallationID *int `json:"installationId" range:"1-999999999999" example:"78901234"`
-	// Organization or user whose installation it is. Flux reads it from 2.8 on.
+	// Organization or user whose installation it is. Flux reads it from 2.8 on, Argo CD from chart 9.4 on.
 	Owner string `json:"owner" form:"github-account" example:"slipway-platform"`
 	// URL of GitHub's API. Required for other hosts than github.com.
 	BaseURL string `json:"baseURL" form:"https-url" example:"https://github.example.com/api/v3"`
@@ -360,6 +360,9 @@ func (c clusterCheck) gitHubApp(app *GitHubApp) {
 	case app.Owner != "" && c.GitOps.ByFlux() && olderThan(c.GitOps.Flux.Version, 2, 8): // source-controller reads it from 1.8 on
 		c.Found(owner, "write installationId in its place, or a newer gitops.flux.version", "is not read by Flux %s, only from 2.8 on",
 			c.GitOps.Flux.Version)
+	case app.Owner != "" && c.GitOps.ByArgoCD() && olderThan(c.GitOps.ArgoCD.Version, 9, 4): // Argo CD 3.3
+		c.Found(owner, "write installationId in its place, or a newer gitops.argocd.version",
+			"is not read by Argo CD of chart %s, only from 9.4 on", c.GitOps.ArgoCD.Version)
 	}
 	host := urlOf(c.GitOps.URL).Host
 	given := urlOf(app.BaseURL)
