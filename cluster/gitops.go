@@ -38,6 +38,7 @@ type GitOps struct {
 	// User of the Git host that `gitPassword` belongs to.
 	Username string `json:"username" form:"git-username" default:"flux"`
 	// Certificates in PEM of the authorities that Flux trusts for an https URL, the registry or the bucket's host, beside the public ones.
+	// Argo CD trusts these alone for the host: for a host with a public certificate, give its authority, too, or leave the key out.
 	CA Text `json:"ca" example:"\"-----BEGIN CERTIFICATE-----\\n…\\n-----END CERTIFICATE-----\\n\""`
 	// Public keys of the host of an ssh URL, in the form of OpenSSH's file `known_hosts`. Required with such a URL.
 	KnownHosts Text `json:"knownHosts" example:"\"git.home.arpa ssh-ed25519 AAAA…\\n\""`
