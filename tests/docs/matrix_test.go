@@ -152,6 +152,9 @@ var madeElsewhere = map[string][]string{
 	"TestGates_RunAgainAfterAChangeOfTheSecretPatches": {
 		"a setting of Talos without a key, with a secret in it",
 	},
+	"not made: no lab changes the volume of Flux": {
+		"`gitops.flux.storage`",
+	},
 	"not made: no lab gives a consumer that exists another RADOS namespace": {
 		"`storage.radosNamespace`",
 	},
