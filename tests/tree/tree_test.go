@@ -112,7 +112,8 @@ var variants = map[string]variant{
 	asDeclared: {},
 	" with bgp, acme and dns": {settings: with(withServer, map[string]string{
 		"LB_ANNOUNCE": "bgp", "BGP_ASN": "64512",
-		"BGP_PEERS": `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
+		"BGP_PEERS":            `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
+		"ETCD_BACKUP_SCHEDULE": "@daily", "ETCD_BACKUP_BUCKET": "20260801", "DNS_KEY_NAME": "true",
 	})},
 	" without announcements and storage": {settings: map[string]string{
 		"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "STORAGE_CONNECTION": "git", "SOURCE_KIND": "OCIRepository",
@@ -126,7 +127,7 @@ var variants = map[string]variant{
 	}},
 	withMetrics: {settings: withCloudflare},
 	" with keys in Git": {
-		settings: with(withServer, map[string]string{"KEYS": "git"}),
+		settings: with(withServer, map[string]string{"KEYS": "git", "ETCD_BACKUP_SCHEDULE": "*/30 * * * *"}),
 		keys: map[string]string{
 			"security/issuers/git/acme": "cert-manager/dns-key", "networking/external-dns/git/rfc2136": "external-dns/dns-key",
 			"backup/etcd/git/bucket": "etcd-backup/bucket",

@@ -49,6 +49,7 @@ func TestSettings_OfTheTreeAreThoseThatItsManifestsUse(t *testing.T) {
 		delete(defaults, key)
 		delete(reader.used, key)
 	}
+	assert.Equal(t, `"`, defaults[quote])
 	for key, setting := range ours(t) {
 		if setting.Meaning != "" {
 			assert.True(t, reader.used[key], key)
@@ -57,6 +58,7 @@ func TestSettings_OfTheTreeAreThoseThatItsManifestsUse(t *testing.T) {
 		delete(reader.used, key)
 	}
 	delete(reader.used, ofOneConsumer)
+	delete(reader.used, quote)
 	maps.DeleteFunc(reader.used, func(key string, _ bool) bool { return strings.HasPrefix(key, "STORAGE_MONITOR_") }) // of the connection
 	assert.Empty(t, slices.Sorted(maps.Keys(reader.used)), "settings that the file does not have")
 }
@@ -129,6 +131,8 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 		"gitops.settings.CLOUDFLARE_ZONE: example.com has another form than the manifests take; " +
 			"write it like 023e105f4ecef8ad9ca31a8372d0c353": {"DNS": "cloudflare", "CLOUDFLARE_ZONE": "example.com"},
 		"gitops.settings.ACME_EMAIL: is missing, and ISSUER is acme-cloudflare; add it, such as ops@example.com": {"ISSUER": "acme-cloudflare"},
+		"gitops.settings.ACME_EMAIL: the value has another form than the manifests take; write it like ops@example.com": {
+			"ACME_EMAIL": `"ops"@example.com`},
 		"gitops.settings.ALERTS: slack is not known; write one of none, webhook":                                 {"ALERTS": "slack"},
 		"gitops.settings.ALERTS_TYPE: Slack is not known; did you mean slack?":                                   {"ALERTS_TYPE": "Slack"},
 		"gitops.settings.ALERTMANAGER_TYPE: googlechat is not known; write one of generic, slack, discord, msteams": {

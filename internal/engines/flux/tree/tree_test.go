@@ -24,6 +24,9 @@ const root = "../../../.."
 // ofOneConsumer is what the Kustomization of one consumer substitutes, which docs/gitops.md shows: no setting of the cluster.
 const ofOneConsumer = "STORAGE_CONSUMER"
 
+// quote is no setting: its default, which nobody changes, is the quote around a text.
+const quote = "QUOTE"
+
 func TestTree_UsesOnlySettingsThatSomebodyDefines(t *testing.T) {
 	var keys []string
 	for _, setting := range cluster.Settings {
