@@ -72,11 +72,11 @@ func TestTree_AsDeclaredComesUpWithoutHands(t *testing.T) {
 		case strings.HasSuffix(cluster, " with a database"):
 			assert.Equal(t, []string{"database: Cluster database/database is not Ready without its volumes"}, waiting(t, layers), cluster)
 		case strings.HasSuffix(cluster, " with bgp, acme and dns"):
-			assert.Len(t, waiting(t, layers), 4, "%s: the issuer, the key of the name server in two layers, and those of the bucket", cluster)
+			assert.Len(t, waiting(t, layers), 5, "%s: two issuers, the key of the name server in two layers, and those of the bucket", cluster)
 		case strings.HasSuffix(cluster, withMetrics):
-			assert.Len(t, waiting(t, layers), 5, "%s: the issuer, and the token and the address of alerts in two layers each", cluster)
+			assert.Len(t, waiting(t, layers), 6, "%s: two issuers, and the token and the address of alerts in two layers each", cluster)
 		case strings.HasSuffix(cluster, " with keys in Git"), strings.HasSuffix(cluster, withMetrics+", keys in Git"):
-			assert.Len(t, waiting(t, layers), 1, "%s: the issuer", cluster)
+			assert.Len(t, waiting(t, layers), 2, "%s: two issuers", cluster)
 		default:
 			assert.Empty(t, waiting(t, layers), cluster)
 		}
