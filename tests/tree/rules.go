@@ -38,6 +38,7 @@ var rules = []rule{
 	{"a namespace stays until its releases are uninstalled", records},
 	{"expressions of rules and dashboards can be parsed, and name metrics that Cilium and Flux have", expressions},
 	{"workloads have requests, a budget, and pods that their namespace admits", workloads},
+	{"pods that see the mounts of the kubelet let them go", mounts},
 }
 
 // tree is what Flux applies to one cluster.

@@ -391,7 +391,7 @@ func TestTree_RendersItsCharts(t *testing.T) {
 					}
 				}
 				whole := append(slices.Clone(layers), Layer{Name: layer.Name, Folder: "chart " + release.GetName(), Objects: objects})
-				for _, check := range []func(*tree){images, workloads} {
+				for _, check := range []func(*tree){images, workloads, mounts} {
 					one := tree{layers: whole}
 					check(&one)
 					assert.Empty(t, one.problems, cluster)
