@@ -133,14 +133,15 @@ func TestCheckStack_NamesASettingOfAnotherFormThanTheTreeTakes(t *testing.T) {
 		"gitops.settings.ACME_EMAIL: is missing, and ISSUER is acme-cloudflare; add it, such as ops@example.com": {"ISSUER": "acme-cloudflare"},
 		"gitops.settings.ACME_EMAIL: the value has another form than the manifests take; write it like ops@example.com": {
 			"ACME_EMAIL": `"ops"@example.com`},
-		"gitops.settings.ALERTS: slack is not known; write one of none, webhook":                                 {"ALERTS": "slack"},
-		"gitops.settings.ALERTS_TYPE: Slack is not known; did you mean slack?":                                   {"ALERTS_TYPE": "Slack"},
+		"gitops.settings.ALERTS: slack is not known; write one of none, webhook": {"ALERTS": "slack"},
+		"gitops.settings.ALERTS_TYPE: Slack is not known; did you mean slack?":   {"ALERTS_TYPE": "Slack"},
 		"gitops.settings.ALERTMANAGER_TYPE: googlechat is not known; write one of generic, slack, discord, msteams": {
 			"ALERTMANAGER_TYPE": "googlechat"},
 		"gitops.settings.KEYS: 1password is not known; did you mean onepassword?":             {"KEYS": "1password"},
 		"gitops.settings.METRICS_SIZE: 20GB is no quantity of Kubernetes; write it like 20Gi": {"METRICS_SIZE": "20GB"},
 		"gitops.settings.METRICS_RETENTION: \"1 month\" has another form than the manifests take; " +
 			"write it like 30d": {"METRICS_RETENTION": "1 month"},
+		"gitops.settings.LOGS_RETENTION: 6 has another form than the manifests take; write it like 14d": {"LOGS_RETENTION": "6"},
 		"gitops.settings.ETCD_BACKUP_SCHEDULE: hourly has not five parts; write minute, hour, day, month and weekday, " +
 			"such as 17 */6 * * *": {"ETCD_BACKUP_SCHEDULE": "hourly"},
 		"gitops.settings.DOMIAN: is used by no manifest; did you mean DOMAIN?": {"DOMIAN": "infra.example.com"},
