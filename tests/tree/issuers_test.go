@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,4 +28,20 @@ func TestIssuers_AnotherISSUERIsAnotherNameInTheCertificateOfTheGateway(t *testi
 		assert.Equal(t, common.Object["spec"], own.Object["spec"], "%s is the issuer that Certificates of others name cluster", name)
 	}
 	assert.Len(t, names, 3, "%v", names)
+}
+
+func TestIssuers_ReachANameServerOfAnyForm(t *testing.T) {
+	stack := stacks(t)[0]
+	for _, server := range []string{"10.25.11.2", "fd00::2", "ns.example.com"} {
+		layers, err := Build(checkout(t), "kubernetes/infrastructure/security/issuers/acme",
+			with(with(stack.Settings(), withServer), map[string]string{"DNS_SERVER": server}))
+		require.NoError(t, err)
+		solvers := named(t, layers, "ClusterIssuer", "cluster").List("spec", "acme", "solvers")
+		require.Len(t, solvers, 1)
+		at, _, err := unstructured.NestedString(solvers[0], "dns01", "rfc2136", "nameserver")
+		require.NoError(t, err)
+		host, port, err := net.SplitHostPort(at) // as cert-manager does: internal/apis/certmanager/validation/util/nameserver.go
+		require.NoError(t, err)
+		assert.Equal(t, [2]string{server, "53"}, [2]string{host, port})
+	}
 }
