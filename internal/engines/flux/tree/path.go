@@ -41,6 +41,9 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	case unread != nil:
 		return nil, nil, unread
 	}
+	if problems, err = reader.checkTexts(stack); err != nil || len(problems) > 0 {
+		return nil, problems, err
+	}
 	if !slices.ContainsFunc(reader.declared, declared.applies) {
 		return nil, cluster.Problems{cluster.NewProblem(key, "put a manifest there, or write the folder that has some",
 			"%s declares nothing, and a folder without manifests fails", folder)}, nil

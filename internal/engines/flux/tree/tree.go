@@ -51,6 +51,7 @@ type reader struct {
 	own        map[string]bool // variables that the tree itself defines
 	layer      layer           // of the files that are being read
 	declared   []declared
+	texts      []text
 }
 
 func newReader(repository fs.FS) *reader {

@@ -112,7 +112,10 @@ func (r *reader) scan(name string, node *yaml.Node) {
 	if node.Kind == yaml.ScalarNode && strings.Contains(node.Value, "$") {
 		r.text(name, node)
 	}
-	for _, child := range node.Content {
+	for i, child := range node.Content {
+		if isKey := node.Kind == yaml.MappingNode && i%2 == 0; !isKey {
+			r.addText(name, child)
+		}
 		r.scan(name, child)
 	}
 }
