@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"text/template"
@@ -188,6 +189,26 @@ func TestStorage_KeysOfClientsAreOfATypeThatKernelsMount(t *testing.T) {
 	assert.Equal(t, map[string]any{
 		"csi": map[string]any{"keyType": "aes"}, "daemon": map[string]any{"keyRotationPolicy": "KeyGeneration", "keyGeneration": int64(2)},
 	}, cephx)
+}
+
+// Ceph's manager makes its pool with as many copies as Ceph makes by default, 3, once there are as many OSDs. On two machines, each of which
+// takes one copy, it would be degraded for ever.
+func TestStorage_CephsOwnPoolKeepsAsManyCopiesAsTheVolumes(t *testing.T) {
+	known, err := schemas()
+	require.NoError(t, err)
+	for replicas := int64(1); replicas <= 3; replicas++ {
+		stack := stackNamed(t, "infra")
+		stack.Storage.Replicas = new(int(replicas))
+		layers, err := Build(checkout(t), stack.GitOps.Path, stack.Settings())
+		require.NoError(t, err)
+		pool, ceph := named(t, layers, "CephBlockPool", "builtin-mgr"), named(t, layers, "CephCluster", "rook-ceph")
+		require.NoError(t, known.Validate(pool))
+		require.NoError(t, known.Validate(ceph))
+		assert.Equal(t, "disabled", pool.GetAnnotations()["kustomize.toolkit.fluxcd.io/prune"])
+		assert.Equal(t, map[string]any{"name": ".mgr", "failureDomain": "host",
+			"replicated": map[string]any{"size": replicas, "requireSafeReplicaSize": replicas > 1}}, pool.Object["spec"])
+		assert.Equal(t, strconv.FormatInt(replicas, 10), ceph.Text("spec", "cephConfig", "global", "osd_pool_default_size"))
+	}
 }
 
 // An older Rook that sees a newer Ceph upgrades it, and makes keys with which no volume can be mounted.
