@@ -107,8 +107,9 @@ func (c *Cluster) answers(p *Pool) bool {
 	return c.quorum() != nil && up >= minimum(p.Size) && whole > 0
 }
 
-// judge records in the lab's log when images stall, and for how long.
+// judge follows every change. It records in the lab's log when images stall, and for how long.
 func (c *Cluster) judge() {
+	c.manage()
 	stalled := false
 	for _, pool := range c.pools {
 		stalled = stalled || len(pool.images) > 0 && !c.answers(pool)

@@ -38,6 +38,7 @@ func newProvider(t *testing.T, copies int, hosts ...string) *provider {
 		p.stop[name] = p.StartMonitor(name, name+address)
 	}
 	p.StartManager("a")
+	p.SetDefaultCopies(copies)
 	for _, host := range hosts {
 		p.startOn(t, host)
 	}
@@ -196,4 +197,37 @@ func TestOSD_OfADiskThatIsGoneIsNotStartedOnAnother(t *testing.T) {
 		require.NoError(t, p.Purge(0))
 		require.Equal(t, 0, p.CreateOSD("w3", "disk of w3"), "a free number is taken again")
 	})
+}
+
+// Two machines with two disks each take two copies of a pool, and never a third one.
+func TestManager_MakesItsPoolWithCephsNumberOfCopiesUnlessItIsThere(t *testing.T) {
+	for _, declared := range []bool{true, false} {
+		c := (&World{}).Create(ParseVersion("v19.2.7"))
+		for _, code := range keyWarnings {
+			c.Mute(code, true)
+		}
+		c.SetMembers([]string{"a"})
+		c.StartMonitor("a", address)
+		c.StartManager("a")
+		if declared {
+			c.SetDefaultCopies(2)
+			c.SetPool(".mgr", 2)
+		}
+		c.SetPool("block", 2)
+		for i, disk := range []string{"w1-a", "w1-b", "w2-a", "w2-b"} {
+			_, checks := c.Health()
+			assert.Equal(t, i < 2 || i < 3 && !declared, checks["TOO_FEW_OSDS"] != "", "%d OSDs, declared: %v", i, declared)
+			_, err := c.StartOSD(c.CreateOSD(disk[:2], disk), disk)
+			require.NoError(t, err)
+		}
+		health, checks := c.Health()
+		if declared {
+			assert.Equal(t, "HEALTH_OK", health, checks)
+			continue
+		}
+		assert.Equal(t, map[string]string{"PG_DEGRADED": "Degraded data redundancy: 32 pgs undersized"}, checks)
+		c.SetPool(".mgr", 2)
+		health, checks = c.Health()
+		assert.Equal(t, "HEALTH_OK", health, "its copies can be changed: %v", checks)
+	}
 }

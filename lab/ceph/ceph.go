@@ -53,6 +53,7 @@ type Cluster struct {
 	users    map[string]User
 	pools    map[string]*Pool
 	lastPool int
+	copies   int       // of a pool that says none: osd_pool_default_size
 	noout    string    // the host whose OSDs are never marked out
 	stalled  time.Time // since when a pool with images does not answer; zero if all do
 
@@ -108,7 +109,7 @@ const Admin = "client.admin"
 // Create makes a cluster of a release with the user client.admin. It has no daemons yet.
 func (w *World) Create(v Version) *Cluster {
 	c := &Cluster{FSID: uuid(), world: w, monitors: map[string]string{}, managers: map[string]bool{}, osds: map[int]osd{},
-		users: map[string]User{}, pools: map[string]*Pool{}, version: v, daemonKeys: v.usual(), keyGeneration: 1, muted: map[string]bool{}}
+		users: map[string]User{}, pools: map[string]*Pool{}, copies: 3, version: v, daemonKeys: v.usual(), keyGeneration: 1, muted: map[string]bool{}}
 	c.users[Admin] = User{newKey(v.usual()), v.usual(), map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"}}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,6 +153,7 @@ func (c *Cluster) StartManager(name string) (stop func()) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	c.managers[name] = true
+	c.judge()
 	return c.stop(func() { delete(c.managers, name) })
 }
 
@@ -218,11 +220,11 @@ func (c *Cluster) Health() (string, map[string]string) {
 	if len(c.managers) == 0 {
 		checks["MGR_DOWN"] = "no active mgr"
 	}
+	if len(c.osds) < c.copies {
+		checks["TOO_FEW_OSDS"] = fmt.Sprintf("OSD count %d < osd_pool_default_size %d", len(c.osds), c.copies)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.pools)) {
 		size := c.pools[name].Size
-		if len(c.osds) < size {
-			checks["TOO_FEW_OSDS"] = fmt.Sprintf("OSD count %d < osd_pool_default_size %d", len(c.osds), size)
-		}
 		switch up, whole := c.hosts(); {
 		case up < minimum(size) || whole == 0:
 			checks["PG_AVAILABILITY"] = "Reduced data availability: 32 pgs inactive"
@@ -268,6 +270,11 @@ func (c *Cluster) RemoveUser(name string) {
 func (c *Cluster) SetPool(name string, size int) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
+	c.setPool(name, size)
+	c.judge()
+}
+
+func (c *Cluster) setPool(name string, size int) {
 	pool := c.pools[name]
 	if pool == nil {
 		c.lastPool++
@@ -275,7 +282,30 @@ func (c *Cluster) SetPool(name string, size int) {
 		c.pools[name] = pool
 	}
 	pool.Size = size
+}
+
+// SetDefaultCopies sets how many copies a pool has that says none: osd_pool_default_size. Ceph's own number is 3.
+func (c *Cluster) SetDefaultCopies(copies int) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.copies = copies
 	c.judge()
+}
+
+// managerPool is the pool of the managers.
+const managerPool = ".mgr"
+
+// manage makes the managers' pool as a manager does: once there are as many OSDs as the pool has copies, on however few hosts.
+func (c *Cluster) manage() {
+	ready := 0
+	for _, o := range c.osds {
+		if o.up && !o.out {
+			ready++
+		}
+	}
+	if c.pools[managerPool] == nil && len(c.managers) > 0 && c.quorum() != nil && ready >= c.copies {
+		c.setPool(managerPool, c.copies)
+	}
 }
 
 // RemovePool removes a pool. It returns the number of the pool's images, and removes only an empty pool.

@@ -33,6 +33,7 @@ func start(t *testing.T, hosts ...string) (*World, *Cluster, string) {
 		require.NoError(t, err)
 		t.Cleanup(stop)
 	}
+	c.SetDefaultCopies(2)
 	c.SetPool("block", 2)
 	return w, c, c.SetUser(user, map[string]string{"mon": "profile rbd", "osd": "profile rbd pool=block"}, AES)
 }
@@ -158,6 +159,7 @@ func TestKeys_OfDaemonsAreAnErrorUntilTheyAreRotatedOnce(t *testing.T) {
 	w := &World{}
 	c := w.Create(ParseVersion("v19.2.3"))
 	c.StartManager("a")
+	c.SetDefaultCopies(0) // it has no OSDs
 	health, checks := c.Health()
 	require.Equal(t, "HEALTH_OK", health, checks)
 	admin := func() string { return c.SetUser(Admin, nil, "") }

@@ -61,6 +61,7 @@ metadata: {name: rook-ceph, namespace: rook-ceph}
 spec:
   cephVersion: {image: "quay.io/ceph/ceph:v19.2.7"}
   security: {cephx: {csi: {keyType: %s}}}
+  cephConfig: {global: {osd_pool_default_size: "1"}}
   healthCheck: {muteHealthWarning: {AUTH_INSECURE_CLIENT_KEY_TYPE: {policy: mute}, AUTH_INSECURE_KEYS_ALLOWED: {policy: mute},
     AUTH_INSECURE_KEYS_CREATABLE: {policy: mute}}}
   mon: {count: 1}

@@ -80,6 +80,9 @@ func (o *rookOperator) reconcileLocal(ctx context.Context, cr *unstructured.Unst
 	if len(c.Quorum()) < len(mons) && !made {
 		return nil // it waits for all of them
 	}
+	if copies, err := strconv.Atoi(spec.CephConfig["global"]["osd_pool_default_size"]); err == nil {
+		c.SetDefaultCopies(copies)
+	}
 	if err := errors.Join(o.keys(ctx, cr, spec, c), o.connection(ctx, cr, spec, c, mons)); err != nil {
 		return err
 	}

@@ -71,6 +71,7 @@ func (o *rookOperator) begin(
 func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstructured) error {
 	var body struct {
 		Spec struct {
+			Name          string // of a pool of Ceph's own, whose name no object can have
 			FailureDomain string
 			Replicated    struct{ Size int }
 		}
@@ -78,11 +79,11 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 	if err := workload.Decode(cr, &body); err != nil {
 		return err
 	}
+	name := cmp.Or(body.Spec.Name, cr.GetName())
 	c, err := o.begin(ctx, cephPools, cr, "cephblockpool.ceph.rook.io", func(c *ceph.Cluster) bool {
-		images := c.RemovePool(cr.GetName())
+		images := c.RemovePool(name)
 		if images > 0 {
-			o.logOnce(fmt.Sprintf("ceph-block-pool-controller: pool %q cannot be deleted because it is not empty or has dependents",
-				cr.GetName()))
+			o.logOnce(fmt.Sprintf("ceph-block-pool-controller: pool %q cannot be deleted because it is not empty or has dependents", name))
 		}
 		return images == 0
 	})
@@ -93,7 +94,7 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 		o.logOnce("CephBlockPool " + cr.GetName() + ": the lab models replicated pools over hosts only")
 		return o.setPhase(ctx, cephPools, cr, "Failure")
 	}
-	c.SetPool(cr.GetName(), body.Spec.Replicated.Size)
+	c.SetPool(name, body.Spec.Replicated.Size)
 	return o.setPhase(ctx, cephPools, cr, "Ready")
 }
 

@@ -149,6 +149,7 @@ func (o *rookOperator) reconcile(ctx context.Context) error {
 type cephClusterSpec struct {
 	CephVersion struct{ Image string }
 	External    struct{ Enable bool }
+	CephConfig  map[string]map[string]string // options by whom they are for
 	Mon         struct {
 		Count                int
 		AllowMultiplePerNode bool
