@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -337,6 +338,33 @@ func TestStorage_AProviderWithoutItsVaultHasTheSameUsers(t *testing.T) {
 	}
 }
 
+// textsAt returns a map of texts in an object.
+func textsAt(t *testing.T, object map[string]any, fields ...string) map[string]string {
+	t.Helper()
+	texts, found, err := unstructured.NestedStringMap(object, fields...)
+	require.NoError(t, err)
+	require.True(t, found)
+	return texts
+}
+
+// With `allow rw`, a manager takes tasks that delete any image of any pool: its module rbd_support asks for the user's pools and namespaces.
+func TestStorage_UsersReachOnePoolThroughTheManagersToo(t *testing.T) {
+	all, narrow := slices.Collect(maps.Values(users(clusters(t)["infra"]))), 0
+	for _, user := range append(all, documented(t, "of a consumer of its own")...) {
+		if user.GetKind() != "CephClient" {
+			continue
+		}
+		for daemon, caps := range textsAt(t, user.Object, "spec", "caps") {
+			if daemon == "mon" || caps == "allow command config" {
+				continue
+			}
+			narrow++
+			assert.Regexp(t, "^profile rbd pool=block( namespace=apps)?$", caps, "%s %s", user.GetName(), daemon)
+		}
+	}
+	assert.Equal(t, 6, narrow)
+}
+
 // blockOf returns a block of manifests in docs/gitops.md.
 func blockOf(t *testing.T, of string) string {
 	t.Helper()
@@ -377,8 +405,10 @@ func TestStorage_UsersOfAConsumerOfItsOwnReachItsNamespaceOnlyAndGoWithTheirMani
 		require.True(t, is, object.GetName())
 		assert.Empty(t, object.GetAnnotations())
 		want, _, _ := unstructured.NestedMap(named(t, clusters(t)["infra"], "CephClient", "consumer-"+suffix).Object, "spec")
-		if osd, exists, _ := unstructured.NestedString(want, "caps", "osd"); exists {
-			require.NoError(t, unstructured.SetNestedField(want, osd+" namespace=apps", "caps", "osd"))
+		for daemon, caps := range textsAt(t, want, "caps") {
+			if daemon != "mon" && strings.HasPrefix(caps, "profile rbd") { // monitors know no namespaces
+				require.NoError(t, unstructured.SetNestedField(want, caps+" namespace=apps", "caps", daemon))
+			}
 		}
 		assert.Equal(t, want, object.Object["spec"], object.GetName())
 	}
