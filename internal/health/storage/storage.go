@@ -4,6 +4,7 @@ package storage
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -205,6 +206,10 @@ func (seen *Cluster) works(spec *Spec, name string) health.Result {
 		reason = volume.Failed
 		if volume.Doing != "" {
 			reason += "; the next attempt: " + volume.Doing
+		}
+		if spec.Connection != nil {
+			reason += fmt.Sprintf("; if nothing else is wrong, the item of %[1]s may be of an earlier %[1]s: see docs/gates.md, \"The storage\"",
+				spec.Connection.Provider)
 		}
 	}
 	result := health.Fail(subject, reason)

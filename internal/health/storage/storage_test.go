@@ -118,6 +118,10 @@ var faults = map[string]func(*Spec, *Cluster){
 	"volume-not-read": func(_ *Spec, seen *Cluster) {
 		seen.tried(func(v *Volume) { v.Failed = "the pod could not read the volume on infra-worker-1: Error: exit code 1" })
 	},
+	"volume-of-an-earlier-provider": func(spec *Spec, seen *Cluster) {
+		connect(spec, seen, "True", "")
+		seen.tried(func(v *Volume) { v.Failed, v.Doing = "the Job has failed: DeadlineExceeded", "the claim is not bound" })
+	},
 	"tried-again": func(_ *Spec, seen *Cluster) {
 		seen.tried(func(v *Volume) { v.Failed, v.Doing = "the Job has failed: DeadlineExceeded", "the Job has no pod yet" })
 	},
@@ -157,6 +161,20 @@ func TestStorage_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 // The golden file has the report of storage that works, and for each state and fault the lines that differ from it.
 func TestStorage_AFailureNamesNodeClassAndReason(t *testing.T) {
 	healthtest.All(t, "storage", "(working)", func() (*Spec, *Cluster) { return declared(), working() }, Evaluate, states, faults)
+}
+
+// A destroyed provider leaves its item in the vault, and a consumer that comes up before the next one connects to what is gone.
+func TestStorage_AFailedVolumeOfAConsumerMayBeThatOfAnEarlierProvider(t *testing.T) {
+	const says = "the item of infra may be of an earlier infra"
+	spec, seen := declared(), working()
+	faults["volume-of-an-earlier-provider"](spec, seen)
+	assert.Contains(t, last(Evaluate(spec, seen)).Reason, says)
+	spec.Connection = nil
+	assert.NotContains(t, last(Evaluate(spec, seen)).Reason, says)
+	spec, seen = declared(), working()
+	connect(spec, seen, "True", "")
+	seen.tried(func(v *Volume) { v.Doing = "the claim is not bound" })
+	assert.NotContains(t, last(Evaluate(spec, seen)).Reason, says, "the first attempt goes on")
 }
 
 func TestStorage_AVolumeIsTriedOnceItsDriverIsOnEveryNode(t *testing.T) {
