@@ -29,10 +29,21 @@ func (b *boot) publishLinks() {
 	}
 }
 
-// gateways are the gateways of the default routes: those of the configuration, then those of the cloud-init drive for
-// other address families. cfg is nil in maintenance mode.
-func (b *boot) gateways(cfg config.Provider) []netip.Addr {
-	var out []netip.Addr
+// defaultRoute is a default route.
+type defaultRoute struct {
+	gateway netip.Addr
+	metric  uint32
+}
+
+// defaultRoutes are those of the configuration, then those of the cloud-init drive, which a configured machine keeps. Of two with the same
+// metric, the kernel takes the first: Talos adds them in any order, and here, it is the configuration's. cfg is nil in maintenance mode.
+func (b *boot) defaultRoutes(cfg config.Provider) []defaultRoute {
+	var out []defaultRoute
+	add := func(g netip.Addr, metric uint32) {
+		if !slices.ContainsFunc(out, func(o defaultRoute) bool { return o.gateway.Is4() == g.Is4() && o.metric == metric }) {
+			out = append(out, defaultRoute{g, metric})
+		}
+	}
 	if cfg != nil {
 		for _, d := range cfg.Machine().Network().Devices() {
 			if !b.matchesLink(d.Interface(), selectedMAC(d)) {
@@ -42,16 +53,18 @@ func (b *boot) gateways(cfg config.Provider) []netip.Addr {
 				gateway, err := netip.ParseAddr(r.Gateway())
 				to, toErr := netip.ParsePrefix(cmp.Or(r.Network(), "0.0.0.0/0"))
 				if err == nil && toErr == nil && to.Bits() == 0 {
-					out = append(out, gateway)
+					add(gateway, cmp.Or(r.Metric(), network.DefaultRouteMetric))
 				}
 			}
 		}
 	}
 	if ci := b.m.hw.CloudInit; ci != nil {
 		for _, g := range ci.Gateways {
-			if !slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == g.Is4() }) {
-				out = append(out, g)
+			metric := uint32(network.DefaultRouteMetric)
+			if g.Is6() {
+				metric *= 2
 			}
+			add(g, metric)
 		}
 	}
 	return out
@@ -78,11 +91,11 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 		}
 		put(r)
 	}
-	for _, g := range b.gateways(cfg) {
+	for _, r := range b.defaultRoutes(cfg) {
 		// The kernel refuses a route if the gateway is in none of the machine's networks.
-		if slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(g) }) {
+		if g := r.gateway; slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(g) }) {
 			put(network.RouteStatusSpec{
-				Family: familyOf(g), Gateway: g, Priority: 1024, Scope: nethelpers.ScopeGlobal, Protocol: nethelpers.ProtocolStatic,
+				Family: familyOf(g), Gateway: g, Priority: r.metric, Scope: nethelpers.ScopeGlobal, Protocol: nethelpers.ProtocolStatic,
 			})
 		} else {
 			b.Printk("[talos] error adding route by %s: network is unreachable", g)

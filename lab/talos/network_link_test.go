@@ -1,6 +1,7 @@
 package talos_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -73,24 +74,46 @@ func TestNetwork_ADualStackNodeHasBothFamiliesFromTheFirstBootOn(t *testing.T) {
 	require.Equal(t, []string{"10.244.0.0/16", "fd00:244::/56"}, manager.PodCIDRs)
 	require.Equal(t, []string{"10.245.0.0/16", "fd00:245::/108"}, manager.ServiceCIDRs)
 
-	list, err := safe.StateListAll[*network.RouteStatus](w.ctx, w.admin(11).COSI)
-	require.NoError(t, err)
-	var networks []netip.Prefix
-	var gateways []netip.Addr // of default routes, which have no destination in Talos
-	for r := range list.All() {
-		if to := r.TypedSpec().Destination; to.IsValid() {
-			networks = append(networks, to)
-		} else {
-			gateways = append(gateways, r.TypedSpec().Gateway)
-		}
-	}
+	networks, gateways := w.routes(11)
 	require.ElementsMatch(t, []netip.Prefix{netip.PrefixFrom(w.addr(0), 24), address6.Masked()}, networks)
-	require.ElementsMatch(t, []netip.Addr{w.addr(1), gateway6}, gateways)
+	require.ElementsMatch(t, []string{w.addr(1).String() + " 1024", gateway6.String() + " 1024", gateway6.String() + " 2048"}, gateways)
 	require.Equal(t, "bc:24:11:00:01:0b", resource[*network.LinkStatus](w, 11, network.NamespaceName,
 		"eth0").TypedSpec().HardwareAddr.String())
 
 	g.PowerOff()
 	require.Empty(t, w.links.up, "both families go with the power")
+}
+
+// routes returns the networks that a node has routes to, and the gateways of its default routes with their metrics.
+func (w *world) routes(host byte) (networks []netip.Prefix, gateways []string) {
+	w.t.Helper()
+	list, err := safe.StateListAll[*network.RouteStatus](w.ctx, w.admin(host).COSI)
+	require.NoError(w.t, err)
+	for r := range list.All() {
+		if to := r.TypedSpec().Destination; to.IsValid() { // default routes have none in Talos
+			networks = append(networks, to)
+		} else {
+			gateways = append(gateways, fmt.Sprint(r.TypedSpec().Gateway, " ", r.TypedSpec().Priority))
+		}
+	}
+	return networks, gateways
+}
+
+func TestNetwork_AGatewayOfTheConfigurationStandsBesideTheOneOfTheCloudInitDrive(t *testing.T) {
+	w := newWorld(t)
+	hw := w.hardware(11)
+	hw.CloudInit.Gateways = []netip.Addr{w.addr(1)}
+	w.site.PowerOn(hw)
+	w.stage(11, talos.StageMaintenance)
+	w.apply(11, w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+		c.MachineConfig.MachineNetwork.NetworkInterfaces[0].DeviceRoutes = []*v1alpha1.Route{ //nolint:staticcheck // what the stacks render
+			{RouteNetwork: "0.0.0.0/0", RouteGateway: w.addr(254).String(), RouteMetric: 512},
+		}
+	}))
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	_, gateways := w.routes(11)
+	require.ElementsMatch(t, []string{w.addr(254).String() + " 512", w.addr(1).String() + " 1024"}, gateways)
 }
 
 // A VM boots with its new cloud-init drive before its node gets the machine configuration that has the same prefix.
