@@ -68,6 +68,10 @@ var (
 // IsDisk reports whether an option is a disk: without one, the VM has none, and no default of Proxmox VE.
 func IsDisk(option string) bool { return diskOption.MatchString(option) }
 
+// cloudInit matches a cloud-init drive, as drive_is_cloudinit in Proxmox's PVE/QemuServer/Drive.pm does. An update that Proxmox VE has refused
+// leaves one that waits without media=cdrom.
+var cloudInit = regexp.MustCompile(`^[^,]*[:/](vm-\d+-)?cloudinit(\.[a-z0-9]+)?(,|$)`)
+
 // ofVM finds the VM in the name of a volume. Some storages, such as LINSTOR, give volumes other names.
 var ofVM = regexp.MustCompile(`\bvm-(\d+)-`)
 
@@ -94,7 +98,7 @@ func options(config map[string]any) map[string]string {
 			found[option] = text
 		case networkOption.MatchString(option):
 			found[option] = Network(properties["bridge"], properties["tag"])
-		case IsDisk(option) && properties["media"] != "cdrom":
+		case IsDisk(option) && properties["media"] != "cdrom" && !cloudInit.MatchString(text):
 			found[option] = inGiB(properties["size"])
 			if volume, _, _ := strings.Cut(text, ","); !strings.HasPrefix(volume, "/") {
 				found[option+OptionDatastore], _, _ = strings.Cut(volume, ":")

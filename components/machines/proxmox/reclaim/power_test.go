@@ -34,6 +34,8 @@ func TestPower_NamesWhatWaitsUntilTheVMWasOff(t *testing.T) {
 			false, []string{"cores", "memory", "scsi1", "net0"}},
 		"changed by hand": {"running", `[{"key":"args","pending":"-no-hpet"},{"key":"boot","value":"a","pending":"b"},{"key":"ide0","delete":1},
 			{"key":"cores","value":2,"delete":0}]`, false, nil},
+		"a cloud-init drive of a refused update": {"running", `[{"key":"ide2","value":"local-lvm:vm-1111-cloudinit,media=cdrom",
+			"pending":"local-lvm:vm-1111-cloudinit"}]`, false, nil},
 		"by a CSI driver": {"running", `[{"key":"scsi1","value":"local-lvm:vm-9999-pvc-1,size=5G","delete":1},
 			{"key":"scsi2","pending":"local-lvm:vm-9999-pvc-2,size=5G"}]`, false, nil},
 		"of a storage with names of its own": {"running", `[{"key":"scsi1","pending":"linstor:pm-1a2b_1111,size=5G"}]`, false, []string{"scsi1"}},
