@@ -195,6 +195,10 @@ func (c model) controlPlane(cfg *v1alpha1.Config) {
 	cfg.ClusterConfig.AllowSchedulingOnControlPlanes = pointer.To(c.Kubernetes.AllowSchedulingOnControlPlanes)
 }
 
+// gatewayMetric is the metric of the default routes. Talos keeps those of the cloud-init drive beside them, for IPv4 with its default of
+// 1024, and the kernel takes no second route of a metric. The drive of a VM that exists keeps its gateway: another one would never count.
+const gatewayMetric = 512
+
 // network selects the one device by its MAC address, because its name depends on the machine type and the PCI slot.
 func (c model) network(n cluster.Machine) *v1alpha1.NetworkConfig {
 	addresses, gateways := c.addresses(n)
@@ -207,6 +211,7 @@ func (c model) network(n cluster.Machine) *v1alpha1.NetworkConfig {
 		device.DeviceRoutes = append(device.DeviceRoutes, &v1alpha1.Route{
 			RouteNetwork: netip.PrefixFrom(gateway, 0).Masked().String(), // of all addresses
 			RouteGateway: gateway.String(),
+			RouteMetric:  gatewayMetric,
 		})
 	}
 	if n.Role == cluster.ControlPlane {

@@ -65,6 +65,21 @@ func TestRender_PutsIPv4FirstInADualStackCluster(t *testing.T) {
 	assert.Equal(t, "10.25.11.10", device.DeviceVIPConfig.SharedIP)
 }
 
+// Talos keeps the routes of the cloud-init drive, which for IPv4 have the metric 1024, and the kernel takes no two routes of one metric.
+func TestRender_TheDeclaredGatewayComesBeforeTheOneOfTheCloudInitDrive(t *testing.T) {
+	c := sample(t, dualStack)
+	for _, machine := range c.Machines() {
+		cfg, err := assemble(model{*c}, machine)
+		require.NoError(t, err)
+		routes := cfg.RawV1Alpha1().MachineConfig.MachineNetwork.NetworkInterfaces[0].DeviceRoutes
+		require.Len(t, routes, 2)
+		for _, route := range routes {
+			assert.NotZero(t, route.RouteMetric, "Talos's default is 1024")
+			assert.Less(t, route.RouteMetric, uint32(1024), machine.Name)
+		}
+	}
+}
+
 func TestRender_ConfiguresAServiceExactlyWithItsExtension(t *testing.T) {
 	for _, extensions := range [][]string{nil, {"siderolabs/qemu-guest-agent"}, {"siderolabs/iscsi-tools", cluster.LLDPDExtension}} {
 		c := sample(t, func(c *cluster.Cluster) { c.Talos.Extensions = extensions })

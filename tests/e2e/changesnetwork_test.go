@@ -77,13 +77,12 @@ var otherCard = run{
 	effect: effect{drained: []string{"infra-worker-9"}},
 }
 
-// otherGateway is a router that the lab does not have. The machines reach each other and this computer without one, so that the lab has no
-// route by which it would show.
+// otherGateway is a router that the lab does not have. The machines reach each other and this computer without one.
 var otherGateway = row{
-	cell: "`network.gateway`", does: "drain and reboot, node by node, because it is in the VM's cloud-init, too",
+	cell: "`network.gateway`", does: "nothing: Talos takes the new default route over at once",
 	edit: func(s settings) { s.set("network", map[string]any{"gateway": "10.25.11.254"}) },
 	arrived: func(l *lab) bool {
-		return strings.Contains(l.onNode(addresses["infra-cp-1"], "get", "machineconfig", "--output=yaml"), "gateway: 10.25.11.254")
+		return strings.Contains(l.onNode(addresses["infra-cp-1"], "get", "routestatus", "--output=yaml"), "gateway: 10.25.11.254")
 	},
 }
 

@@ -321,7 +321,30 @@ func differ(path string, now, was any) []string {
 	if reflect.DeepEqual(now, was) || fmt.Sprint(now) == was { // inputs of providers are texts in a state
 		return nil
 	}
+	text, isText := now.(string)
+	if former, wasText := was.(string); isText && wasText && strings.Contains(text, "\n") {
+		return differLines(path, strings.Split(text, "\n"), strings.Split(former, "\n"))
+	}
 	return []string{fmt.Sprintf("%s: was %v, is %v", path, was, now)}
+}
+
+// differLines compares two texts of several lines, such as the lines of a machine configuration.
+func differLines(path string, now, was []string) []string {
+	var all []string
+	for _, line := range was {
+		if !slices.Contains(now, line) {
+			all = append(all, fmt.Sprintf("%s: was %s", path, line))
+		}
+	}
+	for _, line := range now {
+		if !slices.Contains(was, line) {
+			all = append(all, fmt.Sprintf("%s: is %s", path, line))
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, path+": has its lines in another order")
+	}
+	return all
 }
 
 // defaults are inputs that plugins add and list nowhere.

@@ -24,10 +24,11 @@ const cdDrive = "ide0"
 //   - for another datastore, the provider would give it a new TPM, without the keys of its encrypted disks, and a new EFI disk.
 //     With another encryption of disks, it would lose or get a TPM, which its disks do not know;
 //   - for another datastore of the cloud-init drive, the provider would switch the VM off and on, and off once more for the disks. A
-//     machine that has just been switched on does not hear that it is to shut down;
-//   - Talos reads name servers from the cloud-init drive only before it has its configuration. The provider would reboot the VM for them.
+//     machine that has just been switched on does not hear that it is to shut down. For another content, bpg/terraform-provider-proxmox
+//     before v0.99.0 sends the drive without media=cdrom, which Proxmox VE refuses for a running VM (#2707). A machine with a configuration
+//     takes its name servers and its gateway from there, and keeps the address, with the prefix of the drive, too.
 var ignoredProperties = []string{
-	"cdrom.interface", "cdrom.fileId", "bootOrders", "smbios", "efiDisk", "tpmState", "initialization.datastoreId", "initialization.dns",
+	"cdrom.interface", "cdrom.fileId", "bootOrders", "smbios", "efiDisk", "tpmState", "initialization",
 }
 
 // disks returns the system disk and then the data disks, in the order of their SCSI numbers. A disk has a thread of its own if it has a
