@@ -1,6 +1,9 @@
 package talos
 
 import (
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -55,6 +58,22 @@ func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.In
 	}, requests
 }
 
+// factory starts an image factory and counts its connections. Its certificate is not trusted, so that nothing else comes.
+func factory(t *testing.T) (address string, connections *atomic.Int32) {
+	t.Helper()
+	connections = &atomic.Int32{}
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL, connections
+}
+
 // leftovers returns the hooks that look for a leftover VM.
 func leftovers(r *mocks.Recorder) []mocks.Hook {
 	return slices.DeleteFunc(r.Hooks(), func(hook mocks.Hook) bool { return !strings.HasSuffix(hook.Name, "-reclaim") })
@@ -63,7 +82,10 @@ func leftovers(r *mocks.Recorder) []mocks.Hook {
 func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *testing.T) {
 	api, requests := emptyProxmox(t)
 	r := answers(&mocks.Recorder{RunHooks: true})
-	require.NoError(t, r.Run(program(arguments(t, api), nil)))
+	args := arguments(t, api)
+	address, connections := factory(t)
+	args.Cluster.Talos.Factory = address
+	require.NoError(t, r.Run(program(args, nil)))
 
 	bound := map[string]bool{}
 	for _, reg := range r.Resources() {
@@ -91,6 +113,7 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *
 	// of each.
 	const all, eachVM, eachImage, hosts = 3, 2, 4, 3
 	assert.EqualValues(t, all+2*hosts+eachImage*hosts+eachVM*len(allMachines(t)), requests.Load())
+	assert.EqualValues(t, hosts, connections.Load(), "the image factory is asked for the image of each")
 }
 
 func TestTalosCluster_CreatesNoVMIfTheCheckForALeftoverFails(t *testing.T) {

@@ -137,8 +137,9 @@ func TestTalosCluster_ANodeThatIsNewWithAFormerMachineOpensNoGateUnseen(t *testi
 		r := answers(&mocks.Recorder{RunHooks: true, DryRun: !test.made, Former: map[string]resource.PropertyMap{
 			"infra-retire": {"stdout": resource.NewProperty(retire.NewRecord(test.former).String())},
 		}})
-		told := map[string]string{}
-		require.NoError(t, r.Run(program(arguments(t, api), func(_ *pulumi.Context, c *TalosCluster) error {
+		told, args := map[string]string{}, arguments(t, api)
+		args.Cluster.Talos.Factory, _ = factory(t)
+		require.NoError(t, r.Run(program(args, func(_ *pulumi.Context, c *TalosCluster) error {
 			c.VMs().ToStringMapOutput().ApplyT(func(vms map[string]string) any {
 				told = vms
 				return nil

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -126,7 +127,7 @@ func (i images) download(
 	if declared.Proxmox.Datastores.ISOShared {
 		ignored = append(ignored, "nodeName") // the host only downloads the file, which stays if the first machine moves
 	}
-	stop, err := stopDownload(ctx, name, declared, image)
+	prepare, err := prepareDownload(ctx, name, declared, image)
 	if err != nil {
 		return nil, err
 	}
@@ -153,20 +154,23 @@ func (i images) download(
 		pulumi.ReplacementTrigger(replaced),
 		pulumi.IgnoreChanges(ignored),
 		pulumi.RetainOnDelete(true),
-		pulumi.DependsOn(after), stop,
+		pulumi.DependsOn(after), prepare,
 	))
 }
 
-// stopDownload returns the hook that stops the download of an interrupted creation before an image is created.
-func stopDownload(ctx *pulumi.Context, name string, declared *cluster.Cluster, image image) (pulumi.ResourceOption, error) {
+// prepareDownload returns the hook that, before an image is created, waits until the factory has built it, and makes room for the file.
+func prepareDownload(ctx *pulumi.Context, name string, declared *cluster.Cluster, image image) (pulumi.ResourceOption, error) {
 	background, api := ctx.Context(), api(declared)
-	stop, err := ctx.RegisterResourceHook(name+"-download", func(change *pulumi.ResourceHookArgs) error {
+	say := func(line string) { _ = ctx.Log.Info(line, nil) }
+	factory := built{limit: 20 * time.Minute, every: 5 * time.Second, quiet: 10 * time.Second, say: say}
+	hook, err := ctx.RegisterResourceHook(name+"-download", func(change *pulumi.ResourceHookArgs) error {
 		left := fileOf(image, declared, "")
 		left.File = component.Plain(change.NewInputs["fileName"]).StringValue() // known when the image is created
+		factory.await(background, component.Plain(change.NewInputs["url"]).StringValue())
 		return reclaim.MakeRoom(background, api, left)
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{stop}}), nil
+	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
 }
