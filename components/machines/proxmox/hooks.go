@@ -106,7 +106,12 @@ func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.R
 		if err := checkState(node, change, seen); err != nil {
 			return err
 		}
-		if moves && !m.Proxmox.Datastores.ISOShared {
+		// With a shared storage for images, the disks are mostly shared, too: such a VM migrates with its snapshots.
+		local := moves && !m.Proxmox.Datastores.ISOShared
+		if err := refuseSnapshot(node, change, local, seen); err != nil {
+			return err
+		}
+		if local {
 			return reclaim.Eject(background, api, from, node.VMID)
 		}
 		return nil

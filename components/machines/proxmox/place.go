@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -11,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/machines"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 )
 
 // Place registers a resource that stores the Proxmox node of each machine, without regard to maintenance. A machine without a pin gets its
@@ -54,6 +56,21 @@ func movedFrom(vm resource.PropertyMap, node cluster.Machine) (from string, move
 		return "", false
 	}
 	return value.StringValue(), value.StringValue() != node.Host
+}
+
+// refuseSnapshot refuses to move a VM with a snapshot, or a disk of it. Proxmox VE says why it does not migrate the VM in the log of a task
+// only, and that it does not move a disk after the provider has shut the VM down.
+func refuseSnapshot(node cluster.Machine, change *pulumi.ResourceHookArgs, moves bool, seen reclaim.Seen) error {
+	becomes := optionsOf(mappable(change.NewInputs))
+	for option, is := range seen.Options {
+		to, declared := becomes[option]
+		moves = moves || strings.HasSuffix(option, reclaim.OptionDatastore) && declared && to != is
+	}
+	if seen.Snapshot == "" || !moves {
+		return nil
+	}
+	return fmt.Errorf("%[1]s: VM %[2]d has the snapshot %[3]s, with which Proxmox VE does not move it: run qm delsnapshot %[2]d %[3]s on "+
+		"Proxmox node %[4]s, for each snapshot of the VM, then up again", node.Name, node.VMID, seen.Snapshot, seen.Node)
 }
 
 // errNotPinned refuses to move a machine to a Proxmox node that the stack file does not name for it.

@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/clusters"
@@ -72,6 +74,26 @@ func TestMaintenance_MovesAMachineWithoutAPinAndBringsItBack(t *testing.T) {
 	assert.True(t, mayMove(home, inputs(busy, moved)), "the way back")
 	assert.False(t, mayMove(home, inputs(quiet, home)), "somebody else has moved it")
 	assert.False(t, mayMove(home, nil))
+}
+
+// Proxmox VE moves no such disk, after the provider has shut the VM down for it, and migrates no such VM with local disks.
+func TestRefuseSnapshot_NamesTheSnapshotThatIsInTheWayOfAMove(t *testing.T) {
+	node := worker1(declared(t))
+	seen := seenWith(nil)
+	seen.Snapshot = "before-upgrade"
+	change := func(to resource.PropertyMap) *pulumi.ResourceHookArgs {
+		return &pulumi.ResourceHookArgs{OldOutputs: hardware(8192, 0, 64), NewInputs: to}
+	}
+	const remedy = "VM 1121 has the snapshot before-upgrade, with which Proxmox VE does not move it: run qm delsnapshot 1121 before-upgrade on " +
+		"Proxmox node pve1, for each snapshot of the VM, then up again"
+	stays, elsewhere := hardware(4096, 0, 64), on("fast", hardware(8192, 0, 64))
+	require.NoError(t, refuseSnapshot(node, change(stays), false, seen))
+	assert.ErrorContains(t, refuseSnapshot(node, change(stays), true, seen), remedy)
+	assert.ErrorContains(t, refuseSnapshot(node, change(elsewhere), false, seen), remedy)
+	require.NoError(t, refuseSnapshot(node, change(hardware(8192, 0, 64, 9)), false, seen), "a disk more stays where it is made")
+	require.NoError(t, refuseSnapshot(node, change(elsewhere), true, seenWith(nil)), "no snapshot")
+	seen.Options["scsi0 on"] = "fast"
+	require.NoError(t, refuseSnapshot(node, change(elsewhere), false, seen), "an interrupted update has moved it")
 }
 
 // worker1 returns the first worker.

@@ -16,6 +16,9 @@ type Seen struct {
 	Node    string            // Proxmox node; "" if the VM does not exist
 	Options map[string]string // hardware, such as memory: 8192 or scsi0: 64, with what waits until the VM was off
 	Foreign []string          // disks that belong to another VM, such as volumes of a CSI driver; sorted
+
+	// Snapshot is the snapshot that the VM has gone on from; "" without any.
+	Snapshot string
 }
 
 // Names of the options in Seen. Those of network devices have a number at their end. Those of disks are bus and number, such as scsi0, and
@@ -48,7 +51,8 @@ func Look(ctx context.Context, api API, id int) (seen Seen, err error) {
 		if !at.container() {
 			err = pve.do(ctx, http.MethodGet, vmPath(at.Node, id)+"/config", &config)
 		}
-		seen = Seen{Node: at.Node, Options: options(config)}
+		parent, _ := config["parent"].(string)
+		seen = Seen{Node: at.Node, Options: options(config), Snapshot: parent}
 		for _, option := range slices.Sorted(maps.Keys(seen.Options)) {
 			if IsDisk(option) && foreign(config[option], id) {
 				seen.Foreign = append(seen.Foreign, option)
@@ -68,8 +72,8 @@ var (
 // IsDisk reports whether an option is a disk: without one, the VM has none, and no default of Proxmox VE.
 func IsDisk(option string) bool { return diskOption.MatchString(option) }
 
-// cloudInit matches a cloud-init drive, as drive_is_cloudinit in Proxmox's PVE/QemuServer/Drive.pm does. An update that Proxmox VE has refused
-// leaves one that waits without media=cdrom.
+// cloudInit matches a cloud-init drive, as drive_is_cloudinit in Proxmox's PVE/QemuServer/Drive.pm does. An update that Proxmox VE has
+// refused leaves one that waits without media=cdrom.
 var cloudInit = regexp.MustCompile(`^[^,]*[:/](vm-\d+-)?cloudinit(\.[a-z0-9]+)?(,|$)`)
 
 // ofVM finds the VM in the name of a volume. Some storages, such as LINSTOR, give volumes other names.
