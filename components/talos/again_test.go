@@ -61,6 +61,7 @@ func TestGiveAgain_AMachineThatGetsItInThisRunIsLeftAlone(t *testing.T) {
 	on := &calm{bare: true, noAPI: errors.New("connection refused")}
 	api, _ := emptyProxmox(t)
 	args := arguments(t, api)
+	args.Cluster.Talos.Factory, _ = factory(t)
 	args.dial = func(context.Context) (access, error) { return on, nil }
 	args.knock = func(context.Context, string) error { return nil }
 	require.NoError(t, answers(&mocks.Recorder{RunHooks: true}).Run(program(args, nil)))
