@@ -374,10 +374,10 @@ func refused(l *lab) {
 		file := l.stackFile("infra")
 		declared, err := os.ReadFile(file)
 		require.NoError(l.t, err)
-		before, work := l.survey(), l.tasksButDownloads()
+		before, work := l.survey(), l.machineTasks()
 		editStackFile(l.t, file, one.edit)
 		l.fails(one.says)
-		require.Equal(l.t, work, l.tasksButDownloads(), "%s: Proxmox VE was given work", one.cell)
+		require.Equal(l.t, work, l.machineTasks(), "%s: Proxmox VE was given work", one.cell)
 		require.Equal(l.t, before, l.survey(), one.cell)
 		require.NoError(l.t, os.WriteFile(file, declared, 0o600))
 	}

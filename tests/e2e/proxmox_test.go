@@ -99,10 +99,10 @@ func (l *lab) tasks(types ...string) []task {
 	return all
 }
 
-// tasksButDownloads leaves boot images out, which touch no machine.
-func (l *lab) tasksButDownloads() []task {
+// machineTasks leaves out what is done with boot images.
+func (l *lab) machineTasks() []task {
 	l.t.Helper()
-	return slices.DeleteFunc(l.tasks(), func(t task) bool { return t.Type == "download" })
+	return slices.DeleteFunc(l.tasks(), func(t task) bool { return t.Type == "download" || t.Type == "imgdel" })
 }
 
 // images returns the volumes with boot images.
