@@ -154,7 +154,7 @@ func TestVolume_AFileGoesWhileAMachineRunsFromIt(t *testing.T) {
 	w := newWorld(t)
 	w.create()
 	const path = "nodes/pve1/storage/local/content/local:iso/talos.iso"
-	require.Contains(t, w.get(machinePath+"config").(map[string]any)["ide3"], "local:iso/talos.iso")
+	require.Contains(t, w.get(machinePath + "config").(map[string]any)["ide3"], "local:iso/talos.iso")
 	w.ok(http.MethodDelete, path, nil)
 	assert.Equal(t, "running", w.status())
 }
