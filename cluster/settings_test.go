@@ -61,7 +61,7 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 	})
 	assert.Equal(t, map[string]string{
 		"ROLE": "provider", "PROVIDER": "infra", "REPLICAS": "2", "REPLICAS_SAFE": "true", "MONITORS": "3", "MANAGERS": "2",
-		"CONNECTION": "onepassword", "VAULT": "storage", "CEPH_CONFIG": `{"global":{"osd_pool_default_size":"2"}}`,
+		"CONNECTION": "onepassword", "VAULT": "storage",
 		"NODES": `[{"name":"infra-worker-1","devices":[` + disk + `2"},` + disk + `4"}]},` +
 			`{"name":"infra-worker-2","devices":[` + disk + `2"},` + disk + `4"}]}]`,
 	}, storage(provider))

@@ -417,11 +417,6 @@ var storageSettings = []Setting{
 		only(providesStorage, func(c *Cluster) string { return strconv.Itoa(*c.Storage.Replicas) })},
 	{"STORAGE_REPLICAS_SAFE", "storage.replicas", "whether there is more than one copy: `spec.replicated.requireSafeReplicaSize`; " +
 		"only of a provider", only(providesStorage, func(c *Cluster) string { return strconv.FormatBool(*c.Storage.Replicas > 1) })},
-	{"STORAGE_CEPH_CONFIG", "storage.replicas", "`osd_pool_default_size`, the copies that Ceph expects of a pool, in JSON: " +
-		"`spec.cephConfig` of a CephCluster; only of a provider",
-		only(providesStorage, func(c *Cluster) string {
-			return asJSON(map[string]any{"global": map[string]string{"osd_pool_default_size": strconv.Itoa(*c.Storage.Replicas)}})
-		})},
 	{"STORAGE_MONITORS", "nodePools", "Ceph's monitors: `spec.mon.count`, 3, or 1 if fewer than three machines, control planes " +
 		"included, can run one; only of a provider",
 		only(providesStorage, func(c *Cluster) string {

@@ -109,7 +109,8 @@ const Admin = "client.admin"
 // Create makes a cluster of a release with the user client.admin. It has no daemons yet.
 func (w *World) Create(v Version) *Cluster {
 	c := &Cluster{FSID: uuid(), world: w, monitors: map[string]string{}, managers: map[string]bool{}, osds: map[int]osd{},
-		users: map[string]User{}, pools: map[string]*Pool{}, copies: 3, version: v, daemonKeys: v.usual(), keyGeneration: 1, muted: map[string]bool{}}
+		users: map[string]User{}, pools: map[string]*Pool{}, copies: 3,
+		version: v, daemonKeys: v.usual(), keyGeneration: 1, muted: map[string]bool{}}
 	c.users[Admin] = User{newKey(v.usual()), v.usual(), map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"}}
 	w.mu.Lock()
 	defer w.mu.Unlock()

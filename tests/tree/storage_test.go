@@ -192,8 +192,8 @@ func TestStorage_KeysOfClientsAreOfATypeThatKernelsMount(t *testing.T) {
 	}, cephx)
 }
 
-// Ceph's manager makes its pool with as many copies as Ceph makes by default, 3, once there are as many OSDs. On two machines, each of which
-// takes one copy, it would be degraded for ever.
+// Ceph's manager makes its pool with as many copies as Ceph makes by default, 3, once there are as many OSDs. On two machines, each of
+// which takes one copy, it would be degraded for ever.
 func TestStorage_CephsOwnPoolKeepsAsManyCopiesAsTheVolumes(t *testing.T) {
 	known, err := schemas()
 	require.NoError(t, err)
@@ -347,7 +347,8 @@ func textsAt(t *testing.T, object map[string]any, fields ...string) map[string]s
 	return texts
 }
 
-// With `allow rw`, a manager takes tasks that delete any image of any pool: its module rbd_support asks for the user's pools and namespaces.
+// With `allow rw`, a manager takes tasks that delete any image of any pool: its module rbd_support asks what the user may do to a pool and
+// a namespace.
 func TestStorage_UsersReachOnePoolThroughTheManagersToo(t *testing.T) {
 	all, narrow := slices.Collect(maps.Values(users(clusters(t)["infra"]))), 0
 	for _, user := range append(all, documented(t, "of a consumer of its own")...) {
