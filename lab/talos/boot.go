@@ -52,6 +52,7 @@ type boot struct {
 	extensions     []string
 	hostname       string
 	addresses      []netip.Prefix // without the virtual IP
+	routes         []string       // ids of those that are published
 	vip            netip.Prefix   // held virtual IP
 	resigned       bool           // from the election of the virtual IP, with its pods, before it ended
 	accumulated    []netip.Prefix // all addresses that it has had, in Talos's order

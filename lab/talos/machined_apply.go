@@ -122,6 +122,7 @@ func (b *boot) activate(cfg config.Provider) {
 	former := b.config
 	b.site.mu.Unlock()
 	b.setConfig(cfg)
+	b.publishRoutes(cfg)
 	if !reflect.DeepEqual(kubeletInputs(former), kubeletInputs(cfg)) {
 		b.services.Restart("kubelet")
 	}

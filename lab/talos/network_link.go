@@ -70,13 +70,16 @@ func (b *boot) defaultRoutes(cfg config.Provider) []defaultRoute {
 	return out
 }
 
-// publishRoutes publishes the routes to the machine's networks, the default routes, and the name servers.
+// publishRoutes publishes the routes to the machine's networks, the default routes, and the name servers. Routes that it has published
+// before, and are none any more, go.
 func (b *boot) publishRoutes(cfg config.Provider) {
 	b.site.mu.Lock()
 	own := slices.Clone(b.addresses)
 	b.site.mu.Unlock()
+	var routes []string
 	put := func(r network.RouteStatusSpec) {
 		id := network.RouteID(nethelpers.TableMain, r.Family, r.Destination, r.Gateway, r.Priority, linkName)
+		routes = append(routes, id)
 		status := network.NewRouteStatus(network.NamespaceName, id)
 		r.OutLinkName, r.OutLinkIndex, r.Table, r.Type = linkName, linkIndex, nethelpers.TableMain, nethelpers.TypeUnicast
 		*status.TypedSpec() = r
@@ -99,6 +102,15 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 			})
 		} else {
 			b.Printk("[talos] error adding route by %s: network is unreachable", g)
+		}
+	}
+	b.site.mu.Lock()
+	former := b.routes
+	b.routes = routes
+	b.site.mu.Unlock()
+	for _, id := range former {
+		if !slices.Contains(routes, id) {
+			b.res.Remove(network.NewRouteStatus(network.NamespaceName, id).Metadata())
 		}
 	}
 	resolvers := network.NewResolverStatus(network.NamespaceName, network.ResolverID)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -105,15 +106,25 @@ func TestNetwork_AGatewayOfTheConfigurationStandsBesideTheOneOfTheCloudInitDrive
 	hw.CloudInit.Gateways = []netip.Addr{w.addr(1)}
 	w.site.PowerOn(hw)
 	w.stage(11, talos.StageMaintenance)
-	w.apply(11, w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
-		c.MachineConfig.MachineNetwork.NetworkInterfaces[0].DeviceRoutes = []*v1alpha1.Route{ //nolint:staticcheck // what the stacks render
-			{RouteNetwork: "0.0.0.0/0", RouteGateway: w.addr(254).String(), RouteMetric: 512},
-		}
-	}))
+	through := func(router byte) []byte {
+		return w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+			c.MachineConfig.MachineNetwork.NetworkInterfaces[0].DeviceRoutes = []*v1alpha1.Route{ //nolint:staticcheck // what the stacks render
+				{RouteNetwork: "0.0.0.0/0", RouteGateway: w.addr(router).String(), RouteMetric: 512},
+			}
+		})
+	}
+	w.apply(11, through(254))
 	w.bootstrap(11)
 	w.stage(11, talos.StageRunning)
 	_, gateways := w.routes(11)
 	require.ElementsMatch(t, []string{w.addr(254).String() + " 512", w.addr(1).String() + " 1024"}, gateways)
+
+	_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{
+		Data: through(253), Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
+	})
+	require.NoError(t, err)
+	_, gateways = w.routes(11)
+	require.ElementsMatch(t, []string{w.addr(253).String() + " 512", w.addr(1).String() + " 1024"}, gateways, "at once")
 }
 
 // A VM boots with its new cloud-init drive before its node gets the machine configuration that has the same prefix.
