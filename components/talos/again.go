@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
-// gives remembers that a node gets its first configuration in this run, and may not have left maintenance mode yet.
+// gives remembers that the provider gives a node its first configuration in this run: the node may not have left maintenance mode yet.
 func (t *turns) gives(node cluster.Machine) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,6 +43,17 @@ func (t *turns) giveAgain(ctx *pulumi.Context, of cluster.Machine, apply *machin
 		}
 		return ctx.Log.Warn(what, &pulumi.LogArgs{Resource: apply})
 	})
+}
+
+// bare reports whether a machine answers and has no configuration.
+func (t *turns) bare(ctx context.Context, of cluster.Machine) bool {
+	if t.connect(ctx) != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	configured, err := t.cluster.Configured(ctx, turn.NodesOf([]cluster.Machine{of})[0])
+	return err == nil && !configured
 }
 
 // lost reports whether a node has no configuration and never was part of the cluster. A control plane that was, and has lost its disk, may

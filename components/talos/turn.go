@@ -236,6 +236,9 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 		if !text.IsString() {
 			return nil
 		}
+		if t.bare(ctx.Context(), node) {
+			t.gives(node)
+		}
 		return t.configures(text.StringValue())
 	})
 }

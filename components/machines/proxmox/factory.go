@@ -17,6 +17,7 @@ type built struct {
 	limit time.Duration // longest wait
 	every time.Duration // between two requests
 	quiet time.Duration // after which say is called
+	cut   time.Duration // after which a broken connection means that the factory builds
 	say   func(string)
 }
 
@@ -28,14 +29,14 @@ func (b built) await(ctx context.Context, image string) {
 	})
 	defer slow.Stop()
 	_ = probe.Wait{Limit: b.limit, Look: b.limit, Every: b.every}.Until(ctx, "the image", func(ctx context.Context) (string, error) {
-		reached := false
+		reached, began := false, time.Now()
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached = true }})
 		request, err := http.NewRequestWithContext(ctx, http.MethodHead, image, nil)
 		if err != nil {
 			return "", err
 		}
 		response, err := http.DefaultClient.Do(request)
-		if err != nil && reached { // what stands before the factory does not wait so long
+		if err != nil && reached && time.Since(began) > b.cut { // what stands before the factory does not wait so long
 			return err.Error(), nil
 		}
 		if err != nil {

@@ -162,7 +162,7 @@ func (i images) download(
 func prepareDownload(ctx *pulumi.Context, name string, declared *cluster.Cluster, image image) (pulumi.ResourceOption, error) {
 	background, api := ctx.Context(), api(declared)
 	say := func(line string) { _ = ctx.Log.Info(line, nil) }
-	factory := built{limit: 20 * time.Minute, every: 5 * time.Second, quiet: 10 * time.Second, say: say}
+	factory := built{limit: 20 * time.Minute, every: 5 * time.Second, quiet: 10 * time.Second, cut: 10 * time.Second, say: say}
 	hook, err := ctx.RegisterResourceHook(name+"-download", func(change *pulumi.ResourceHookArgs) error {
 		left := fileOf(image, declared, "")
 		left.File = component.Plain(change.NewInputs["fileName"]).StringValue() // known when the image is created

@@ -378,7 +378,7 @@ func TestRun_EndsSoonIfAControlPlaneStaysInMaintenanceMode(t *testing.T) {
 				require.NoError(t, err, name)
 				return
 			}
-			require.ErrorContains(t, err, "infra-cp-2 is in maintenance mode, because its installation has failed", name)
+			require.ErrorContains(t, err, "infra-cp-2 is in maintenance mode, without a configuration", name)
 			assert.Less(t, time.Since(began), 2*time.Minute)
 		})
 	}

@@ -100,7 +100,7 @@ var Lanes = [][]Case{
 		{
 			Name: "the installer cannot be pulled", Moment: BeforeApply,
 			Kind: "image-pull", Target: "nocloud-installer",
-			Up: Stops, Says: `infra-cp-1 is in maintenance mode, because its installation has failed`,
+			Up: Stops, Says: `infra-cp-1 is in maintenance mode, without a configuration`,
 			Before: "slipway:readiness:ReadinessGate",
 		},
 		{

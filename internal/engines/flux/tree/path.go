@@ -41,7 +41,8 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	case unread != nil:
 		return nil, nil, unread
 	}
-	if problems, err = reader.checkTexts(stack); err != nil || len(problems) > 0 {
+	typed, problems, err := reader.checkTexts(stack)
+	if err != nil || len(problems) > 0 {
 		return nil, problems, err
 	}
 	if !slices.ContainsFunc(reader.declared, declared.applies) {
@@ -50,12 +51,12 @@ func CheckStack(repository fs.FS, stack *cluster.Cluster) (advice, problems clus
 	}
 	if stack.GitOps.ByArgoCD() {
 		advice = slices.Concat(reader.checkNeeds(stack), reader.checkPlainSecrets(), reader.checkKustomizations(), reader.checkApprover(stack),
-			reader.checkClaims(stack), reader.checkOfFlux(), reader.checkOwned(stack, settings), reader.checkLiteral(settings))
+			reader.checkClaims(stack), reader.checkOfFlux(), reader.checkOwned(stack, settings), reader.checkLiteral(settings), typed)
 		return advice, nil, reader.variables(settings)
 	}
 	advice = slices.Concat(reader.checkNeeds(stack), reader.checkTenants(stack), reader.checkPlainSecrets(), reader.checkStorage(stack),
 		reader.checkClaims(stack), reader.checkLayers(), reader.checkKustomizations(), reader.checkApprover(stack),
-		reader.checkOwned(stack, settings), reader.checkLiteral(settings))
+		reader.checkOwned(stack, settings), reader.checkLiteral(settings), typed)
 	return advice, nil, reader.variables(settings)
 }
 

@@ -29,14 +29,15 @@ func (r *reader) addText(name string, node *yaml.Node) {
 	}
 }
 
-// checkTexts returns the problems of settings with the places that use them: after substitution, YAML takes the value for something else
-// than a text. Each setting is named once.
-func (r *reader) checkTexts(stack *cluster.Cluster) (cluster.Problems, error) {
+// checkTexts returns the problems of settings with the places that use them: after substitution, YAML cannot be read. That it takes the value
+// for something else than a text is advice: a number or a boolean may be meant in spite of the quotes, which kustomize leaves out. Each
+// setting is named once.
+func (r *reader) checkTexts(stack *cluster.Cluster) (advice, problems cluster.Problems, err error) {
 	known, err := Settings(r.repository, stack.GitOps.Path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var findings cluster.Findings
+	var broken, typed cluster.Findings
 	settings, named := stack.Settings(), map[string]bool{}
 	for _, one := range r.texts {
 		parsed, err := parse.Parse(one.value)
@@ -53,18 +54,25 @@ func (r *reader) checkTexts(stack *cluster.Cluster) (cluster.Problems, error) {
 		if key == "" || own || named[key] || known[key].Quantity { // own: another value in each layer; a quantity may be a number
 			continue
 		}
-		if problem := one.fault(settings); problem != "" {
-			named[key] = true
-			at := follows(key)
-			if at == "" {
-				at = cluster.KeyPath("gitops.settings", key)
-			}
-			findings.Found(at, fmt.Sprintf("write '${QUOTE:=\"}${%s}${QUOTE:=\"}' there, or another value", key),
-				"%s %s after substitution in %s:%d", syntax.ShownText(settings[key]), problem, one.file, one.line)
+		problem := one.fault(settings)
+		if problem == "" {
+			continue
 		}
+		named[key] = true
+		at, remedy, findings := follows(key), fmt.Sprintf("write '${QUOTE:=\"}${%s}${QUOTE:=\"}' there, or another value", key), &broken
+		if at == "" {
+			at = cluster.KeyPath("gitops.settings", key)
+		}
+		if problem == noText {
+			remedy, findings = "if it is to be one, "+remedy, &typed
+		}
+		findings.Found(at, remedy, "%s %s after substitution in %s:%d", syntax.ShownText(settings[key]), problem, one.file, one.line)
 	}
-	return findings.All(), nil
+	return typed.All(), broken.All(), nil
 }
+
+// noText is the fault of a value in quotes that YAML takes for something else.
+const noText = "is no text"
 
 // fault returns what the value is after substitution if it is not what is meant. kustomize writes the value anew, with quotes only where the
 // text before substitution needs them.
@@ -85,7 +93,7 @@ func (t text) fault(settings map[string]string) string {
 		return "is no YAML"
 	}
 	if _, isText := read["text"].(string); t.quoted && !isText {
-		return "is no text"
+		return noText
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ import (
 
 func TestCheckStack_NamesASettingThatIsNoTextWhereAManifestHasOne(t *testing.T) {
 	const at = "kubernetes/clusters/infra/object.yaml:3"
+	const orElse = "write '${QUOTE:=\"}${OWN}${QUOTE:=\"}' there, or another value"
 	for _, one := range []struct{ manifest, value, says string }{
 		{`"${OWN}"`, "on", "gitops.settings.OWN: on is no text after substitution in " + at},
 		{`'${OWN:=a}'`, "123", "gitops.settings.OWN: 123 is no text after substitution in " + at},
@@ -29,17 +31,24 @@ func TestCheckStack_NamesASettingThatIsNoTextWhereAManifestHasOne(t *testing.T) 
 		if one.value == "" {
 			delete(settings, "OWN")
 		}
-		_, problems, err := CheckStack(withTree(t, "kind: ConfigMap\ndata:\n  a: "+one.manifest+"\n"), given(t, settings))
+		advice, problems, err := CheckStack(withTree(t, "kind: ConfigMap\ndata:\n  a: "+one.manifest+"\n"), given(t, settings))
 		require.NoError(t, err)
-		if one.says == "" {
+		switch {
+		case one.says == "":
 			assert.Empty(t, problems, "%s: %s", one.manifest, one.value)
-			continue
+			assert.NotContains(t, advice.Error(), "is no text", "%s: %s", one.manifest, one.value)
+		case strings.Contains(one.says, "is no YAML"):
+			assert.ErrorContains(t, problems, one.says)
+			assert.ErrorContains(t, problems, "; "+orElse)
+		default: // a boolean or a number may be meant
+			assert.Empty(t, problems, "%s: %s", one.manifest, one.value)
+			assert.ErrorContains(t, advice, one.says)
+			assert.ErrorContains(t, advice, "; if it is to be one, "+orElse)
 		}
-		assert.ErrorContains(t, problems, one.says)
-		assert.ErrorContains(t, problems, "; write '${QUOTE:=\"}${OWN}${QUOTE:=\"}' there, or another value")
 	}
-	_, problems, err := CheckStack(withTree(t, "kind: ConfigMap\ndata:\n  a: '${CLUSTER_NAME}'\n"),
+	advice, problems, err := CheckStack(withTree(t, "kind: ConfigMap\ndata:\n  a: '${CLUSTER_NAME}'\n"),
 		given(t, nil, func(c *cluster.Cluster) { c.Identity.Name = "on" }))
 	require.NoError(t, err)
-	assert.ErrorContains(t, problems, "cluster.name: on is no text after substitution in "+at)
+	assert.Empty(t, problems)
+	assert.ErrorContains(t, advice, "cluster.name: on is no text after substitution in "+at)
 }
