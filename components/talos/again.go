@@ -24,9 +24,9 @@ func (t *turns) gave(node cluster.Machine) bool {
 	return t.given[node.Name]
 }
 
-// giveAgain gives a node the configuration again that an earlier run gave it, if its installation has failed: a machine that cannot pull its
-// installer boots from the image after twenty minutes, with nothing on its disk, in maintenance mode. The provider gives a configuration
-// once, and finds nothing to change then. The gates wait for what follows.
+// giveAgain gives a node the configuration again that an earlier run gave it, if its installation has failed: a machine that cannot pull
+// its installer boots from the image after twenty minutes, with nothing on its disk, in maintenance mode. The provider gives a
+// configuration once, and finds nothing to change then. The gates wait for what follows.
 func (t *turns) giveAgain(ctx *pulumi.Context, of cluster.Machine, apply *machine.ConfigurationApply, configuration pulumi.StringOutput) {
 	if t.Lifecycle.Skip.Has(of.Name) {
 		return

@@ -28,7 +28,8 @@ func TestGiveAgain_OnlyAMachineThatNeverWasPartOfTheClusterGetsItsConfigurationA
 		dryRun bool
 		gets   []string
 	}{
-		"a worker":                              {on: &calm{nodes: without("infra-worker-2"), fresh: "infra-worker-2"}, gets: []string{"infra-worker-2"}},
+		"a worker": {on: &calm{nodes: without("infra-worker-2"), fresh: "infra-worker-2"},
+			gets: []string{"infra-worker-2"}},
 		"a worker that has joined":              {on: &calm{nodes: all, fresh: "infra-worker-2"}},
 		"a control plane":                       {on: &calm{nodes: without("infra-cp-3"), fresh: "infra-cp-3"}, gets: []string{"infra-cp-3"}},
 		"a control plane that etcd has":         {on: &calm{nodes: all, fresh: "infra-cp-3", strange: "infra-cp-3"}},

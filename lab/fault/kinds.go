@@ -101,8 +101,8 @@ var Kinds = []Description{
 	},
 	{
 		Kind: ProxmoxNodeGone, Group: groupProxmox, Target: "Proxmox node",
-		WhenOn: "as if its server had burnt, some minutes ago: the Proxmox node is `offline`, all that asks it gets `595 No route to host`, and its " +
-			"VMs and storages stay in the list of resources, as `unknown`. Its VMs run on; `vm-never-boots` silences each",
+		WhenOn: "as if its server had burnt, some minutes ago: the Proxmox node is `offline`, all that asks it gets `595 No route to host`, " +
+			"and its VMs and storages stay in the list of resources, as `unknown`. Its VMs run on; `vm-never-boots` silences each",
 		WhenOff: "at once",
 	},
 	{

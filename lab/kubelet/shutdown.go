@@ -97,8 +97,8 @@ func (w *podWorker) stop(ctx context.Context, pod *corev1.Pod, s *sandbox, grace
 	s.mu.Unlock()
 }
 
-// reject marks a pod that has come while the node shuts down as failed, so that its controller makes another one (HandlePodAdditions and the
-// admission of nodeshutdown_manager_linux.go).
+// reject marks a pod that has come while the node shuts down as failed, so that its controller makes another one (HandlePodAdditions and
+// the admission of nodeshutdown_manager_linux.go).
 func (w *podWorker) reject(ctx context.Context, pod *corev1.Pod) (next time.Duration, done bool) {
 	w.warn(ctx, pod, rejectedReason, rejectedMessage)
 	status := corev1.PodStatus{

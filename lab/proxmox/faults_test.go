@@ -65,8 +65,9 @@ func TestFault_AProxmoxNodeThatIsGoneKeepsItsVMsInTheListAndAnswersNothing(t *te
 	w.get("nodes/pve2/storage")
 	assert.Equal(t, "offline", of("nodes", "node", "pve1")["status"])
 	assert.Equal(t, "online", of("nodes", "node", "pve2")["status"])
-	assert.Equal(t, map[string]any{"id": "qemu/1111", "type": "qemu", "vmid": 1111.0, "node": "pve1", "status": "unknown", "tags": "infra;talos"},
-		of("cluster/resources", "type", "qemu"))
+	assert.Equal(t, map[string]any{
+		"id": "qemu/1111", "type": "qemu", "vmid": 1111.0, "node": "pve1", "status": "unknown", "tags": "infra;talos",
+	}, of("cluster/resources", "type", "qemu"))
 	lost := of("cluster/resources?type=storage", "id", "storage/pve1/local-lvm")
 	assert.Equal(t, "unknown", lost["status"])
 	assert.NotContains(t, lost, "maxdisk")

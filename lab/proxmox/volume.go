@@ -175,7 +175,7 @@ func (c *Cluster) freeAll(owner int) {
 	}
 }
 
-// removeVolume deletes a volume for a user. A block device of a running VM is in use and stays. A file goes, with whoever has it open (unlink
+// removeVolume deletes a volume for a user. A block device of a running VM is in use and stays. A file goes, also while it is open (unlink
 // in free_image of pve-storage's Plugin.pm).
 func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) error {
 	return func(context.Context, *task) error {

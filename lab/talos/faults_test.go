@@ -285,7 +285,9 @@ func TestFault_AnInstallerThatCannotBePulledLeadsBackToMaintenance(t *testing.T)
 	w := newWorld(t)
 	w.breaks(fault.ImagePull, "nocloud-installer", "")
 	_, hw := w.install(configmachine.TypeControlPlane, 11)
-	w.eventually("the installation fails", func() bool { return strings.Contains(w.status(11).Reason, "install failed: failed to pull image") })
+	w.eventually("the installation fails", func() bool {
+		return strings.Contains(w.status(11).Reason, "install failed: failed to pull image")
+	})
 	w.stage(11, talos.StageMaintenance)
 	require.Nil(t, hw.Disks["scsi0"].Content)
 

@@ -70,8 +70,8 @@ func compare(step docs.Step, out string) error {
 	return nil
 }
 
-// writing are the privileges of the token with which something can be changed. Without them, make drift must work. VM.Config.Disk is none of
-// them: Proxmox VE requires it to read the attributes of a disk.
+// writing are the privileges of the token with which something can be changed. Without them, make drift must work. VM.Config.Disk is none
+// of them: Proxmox VE requires it to read the attributes of a disk.
 var writing = []string{
 	"VM.Allocate", "VM.Config.CPU", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.Config.CDROM",
 	"VM.Config.Cloudinit", "VM.Config.HWType", "VM.Migrate", "VM.PowerMgmt", "Datastore.Allocate", "Datastore.AllocateSpace",

@@ -84,7 +84,8 @@ func TestRefuseSnapshot_NamesTheSnapshotThatIsInTheWayOfAMove(t *testing.T) {
 	change := func(to resource.PropertyMap) *pulumi.ResourceHookArgs {
 		return &pulumi.ResourceHookArgs{OldOutputs: hardware(8192, 0, 64), NewInputs: to}
 	}
-	const remedy = "VM 1121 has the snapshot before-upgrade, with which Proxmox VE does not move it: run qm delsnapshot 1121 before-upgrade on " +
+	const remedy = "VM 1121 has the snapshot before-upgrade, with which Proxmox VE does not move it: " +
+		"run qm delsnapshot 1121 before-upgrade on " +
 		"Proxmox node pve1, for each snapshot of the VM, then up again"
 	stays, elsewhere := hardware(4096, 0, 64), on("fast", hardware(8192, 0, 64))
 	require.NoError(t, refuseSnapshot(node, change(stays), false, seen))

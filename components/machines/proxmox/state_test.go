@@ -130,7 +130,8 @@ func TestOptionsOf_FindsWhatTheProgramDeclares(t *testing.T) {
 
 func TestErrNotSeen_NamesWhatToDoWhileAProxmoxNodeIsAwayAndWhenItIsGone(t *testing.T) {
 	err := errNotSeen(worker1(declared(t)), errors.New("595 No route to host"))
-	assert.ErrorContains(t, err, "595 No route to host; if its Proxmox node is away for long, name the machine in lifecycle.skip; if it is gone "+
+	assert.ErrorContains(t, err, "595 No route to host; if its Proxmox node is away for long, name the machine in lifecycle.skip; "+
+		"if it is gone "+
 		"for good: docs/nodes.md, A Proxmox node that is gone")
 	text, readErr := os.ReadFile(filepath.Join("..", "..", "..", "docs", "nodes.md"))
 	require.NoError(t, readErr)

@@ -29,9 +29,9 @@ func DisksInMaintenance(
 }
 
 // ErrMaintenance is the state of a machine that was given its configuration and has none.
-var ErrMaintenance = errors.New("is in maintenance mode, without a configuration. If it has never joined, its installation has failed, such as " +
-	"for an installer that it could not pull: its console had the reason, and the next up gives it its configuration again. If it has, its " +
-	"disk is empty: raise its generation (docs/nodes.md, Replacing a node)")
+var ErrMaintenance = errors.New("is in maintenance mode, without a configuration. If it has never joined, its installation has failed, " +
+	"such as for an installer that it could not pull: its console had the reason, and the next up gives it its configuration again. If it " +
+	"has, its disk is empty: raise its generation (docs/nodes.md, Replacing a node)")
 
 // InMaintenance reports whether a machine answers and has no configuration.
 func InMaintenance(ctx context.Context, endpoint string, options ...grpc.DialOption) bool {

@@ -9,7 +9,8 @@ import (
 
 func TestLook_IsTheNodeAndTheHardwareOfTheVM(t *testing.T) {
 	answers := aVM("running", "[]")
-	answers["GET /api2/json/nodes/pve2/qemu/1111/config"] = `{"name":"infra-cp-1","parent":"before-upgrade","memory":"8192","cores":4,"scsihw":"virtio-scsi-single",
+	answers["GET /api2/json/nodes/pve2/qemu/1111/config"] = `{"name":"infra-cp-1","parent":"before-upgrade",
+		"memory":"8192","cores":4,"scsihw":"virtio-scsi-single",
 		"net0":"virtio=BC:24:11:00:01:11,bridge=vmbr1,firewall=0,tag=20","net1":"virtio=BC:24:11:00:01:12,bridge=vmbr0",
 		"scsi0":"local-lvm:vm-1111-disk-0,iothread=1,size=64G","scsi1":"local-lvm:vm-1111-disk-1,size=1T","scsi2":"none,media=cdrom",
 		"scsi3":"local-lvm:vm-1111-disk-3,size=1500M","efidisk0":"local-lvm:vm-1111-disk-2,size=4M","ide2":"local-lvm:cloudinit,media=cdrom",

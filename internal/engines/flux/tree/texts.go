@@ -29,9 +29,9 @@ func (r *reader) addText(name string, node *yaml.Node) {
 	}
 }
 
-// checkTexts returns the problems of settings with the places that use them: after substitution, YAML cannot be read. That it takes the value
-// for something else than a text is advice: a number or a boolean may be meant in spite of the quotes, which kustomize leaves out. Each
-// setting is named once.
+// checkTexts returns the problems of settings with the places that use them: after substitution, YAML cannot be read. That it takes the
+// value for something else than a text is advice: a number or a boolean may be meant in spite of the quotes, which kustomize leaves out.
+// Each setting is named once.
 func (r *reader) checkTexts(stack *cluster.Cluster) (advice, problems cluster.Problems, err error) {
 	known, err := Settings(r.repository, stack.GitOps.Path)
 	if err != nil {
@@ -74,8 +74,8 @@ func (r *reader) checkTexts(stack *cluster.Cluster) (advice, problems cluster.Pr
 // noText is the fault of a value in quotes that YAML takes for something else.
 const noText = "is no text"
 
-// fault returns what the value is after substitution if it is not what is meant. kustomize writes the value anew, with quotes only where the
-// text before substitution needs them.
+// fault returns what the value is after substitution if it is not what is meant. kustomize writes the value anew, with quotes only where
+// the text before substitution needs them.
 func (t text) fault(settings map[string]string) string {
 	written, err := kube.Marshal(map[string]string{"text": t.value})
 	if err != nil {
