@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,7 @@ type podWorker struct {
 	uid  types.UID
 	wake chan struct{}
 
-	admitted bool // the kubelet has seen the pod before it shut down
+	admitted atomic.Bool // the kubelet has seen the pod before it shut down
 
 	written map[string]bool // events that have been written
 	ended   bool            // the pod has ended, and its status says so; the cache may not have it yet
@@ -72,12 +73,12 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 		return w.terminate(ctx, pod)
 	}
 	if w.k.shutting.Load() {
-		if w.admitted || w.ended || hasEnded(pod.Status) {
+		if w.admitted.Load() || w.ended || hasEnded(pod.Status) {
 			return 0, false // see shutDownPod
 		}
 		return w.reject(ctx, pod)
 	}
-	w.admitted = true
+	w.admitted.Store(true)
 	if w.ended || hasEnded(pod.Status) {
 		if !w.unmountClaims(ctx) {
 			return 4 * retry, false

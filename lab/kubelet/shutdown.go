@@ -58,7 +58,7 @@ func (k *Kubelet) shutDownPod(ctx context.Context, pod *corev1.Pod, grace time.D
 	k.mu.Lock()
 	w := k.workers[pod.UID]
 	k.mu.Unlock()
-	if w == nil || hasEnded(pod.Status) {
+	if w == nil || !w.admitted.Load() || hasEnded(pod.Status) {
 		return
 	}
 	s := k.runtime.sandbox(pod.UID)

@@ -42,9 +42,13 @@ func mounts(t *tree) {
 // seesKubelet tells whether a volume is a folder of the machine with that of the kubelet in it.
 func seesKubelet(volumes []corev1.Volume, name string) bool {
 	return slices.ContainsFunc(volumes, func(volume corev1.Volume) bool {
-		return volume.Name == name && volume.HostPath != nil &&
-			strings.HasPrefix(kubeletFolder+"/", strings.TrimSuffix(path.Clean(volume.HostPath.Path), "/")+"/")
+		return volume.Name == name && volume.HostPath != nil && isIn(kubeletFolder, path.Clean(volume.HostPath.Path))
 	})
+}
+
+// isIn tells whether a folder is another one, or below it.
+func isIn(folder, other string) bool {
+	return strings.HasPrefix(folder+"/", strings.TrimSuffix(other, "/")+"/")
 }
 
 func follows(mount corev1.VolumeMount) bool {
