@@ -34,10 +34,10 @@ func (t *turns) giveAgain(ctx *pulumi.Context, of cluster.Machine, apply *machin
 	node := turn.NodesOf([]cluster.Machine{of})[0]
 	pulumi.All(apply.ID(), configuration).ApplyT(func(args []any) error {
 		text, known := args[1].(string)
-		if !known || t.gave(of) || !t.lost(ctx.Context(), node) {
+		if !known || t.gave(of) || !t.bare(ctx.Context(), of) || !t.neverJoined(ctx.Context(), node) {
 			return nil
 		}
-		what := node.Name + ": is in maintenance mode, because its installation has failed; it gets its configuration again"
+		what := node.Name + ": is in maintenance mode and has never joined, so its installation has failed; it gets its configuration again"
 		if err := t.cluster.Configure(ctx.Context(), node, text); err != nil {
 			what = fmt.Sprintf("%s, but does not take it: %v", what, err)
 		}
@@ -56,17 +56,11 @@ func (t *turns) bare(ctx context.Context, of cluster.Machine) bool {
 	return err == nil && !configured
 }
 
-// lost reports whether a node has no configuration and never was part of the cluster. A control plane that was, and has lost its disk, may
-// not come back as it is: etcd still has its member (docs/nodes.md, Replacing a node).
-func (t *turns) lost(ctx context.Context, node turn.Node) bool {
-	if t.connect(ctx) != nil {
-		return false
-	}
+// neverJoined reports whether a node never was part of the cluster. A control plane that was, and has lost its disk, may not come back as
+// it is: etcd still has its member (docs/nodes.md, Replacing a node).
+func (t *turns) neverJoined(ctx context.Context, node turn.Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if configured, err := t.cluster.Configured(ctx, node); err != nil || configured {
-		return false
-	}
 	nodes, err := t.cluster.Nodes(ctx)
 	if err != nil {
 		return t.unborn()
@@ -95,7 +89,7 @@ func (t *turns) isMember(ctx context.Context, node turn.Node) bool {
 // hasNoEtcd reports whether no control plane has data of etcd: all answer, and there is no cluster yet that a node could disturb.
 func (t *turns) hasNoEtcd(ctx context.Context) bool {
 	asked := turn.ControlPlanes(t.declared.Nodes)
-	if t.connect(ctx) != nil || len(asked) < len(t.ControlPlanes()) { // one that is left out may have etcd
+	if len(asked) < len(t.ControlPlanes()) { // one that is left out may have etcd
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -58,13 +59,20 @@ func TestGiveAgain_OnlyAMachineThatNeverWasPartOfTheClusterGetsItsConfigurationA
 	}
 }
 
+// By the creation of the resource, or by its update, such as after another mirror was declared.
 func TestGiveAgain_AMachineThatGetsItInThisRunIsLeftAlone(t *testing.T) {
-	on := &calm{bare: true, noAPI: errors.New("connection refused")}
-	api, _ := emptyProxmox(t)
-	args := arguments(t, api)
-	args.Cluster.Talos.Factory, _ = factory(t)
-	args.dial = func(context.Context) (access, error) { return on, nil }
-	args.knock = func(context.Context, string) error { return nil }
-	require.NoError(t, answers(&mocks.Recorder{RunHooks: true}).Run(program(args, nil)))
-	assert.NotContains(t, strings.Join(on.log, "\n"), "configure ", "it may not have left maintenance mode yet")
+	updated := map[string]resource.PropertyMap{}
+	for _, node := range allMachines(t) {
+		updated["infra-"+node.Name+"-apply"] = resource.PropertyMap{}
+	}
+	for _, former := range []map[string]resource.PropertyMap{nil, updated} {
+		on := &calm{bare: true, noAPI: errors.New("connection refused")}
+		api, _ := emptyProxmox(t)
+		args := arguments(t, api)
+		args.Cluster.Talos.Factory, _ = factory(t)
+		args.dial = func(context.Context) (access, error) { return on, nil }
+		args.knock = func(context.Context, string) error { return nil }
+		require.NoError(t, answers(&mocks.Recorder{RunHooks: true, Former: former}).Run(program(args, nil)))
+		assert.NotContains(t, strings.Join(on.log, "\n"), "configure ", "it may not have left maintenance mode yet")
+	}
 }

@@ -180,13 +180,7 @@ func (r *removal) rejoining(ctx *pulumi.Context, declared *cluster.Cluster, turn
 // lacks reports whether a machine that was replaced has no configuration, while the cluster could take it: the run that replaced the
 // machine was ended before the node joined.
 func (t *turns) lacks(ctx context.Context, node cluster.Machine) bool {
-	if t.Lifecycle.Skip.Has(node.Name) || t.connect(ctx) != nil {
-		return false
-	}
-	asking, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	configured, err := t.cluster.Configured(asking, turn.NodesOf([]cluster.Machine{node})[0])
-	return err == nil && !configured && t.served(ctx)
+	return !t.Lifecycle.Skip.Has(node.Name) && t.bare(ctx, node) && t.served(ctx)
 }
 
 // served reports whether the cluster runs with the declared minor release of Kubernetes or a later one.

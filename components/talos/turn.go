@@ -76,7 +76,7 @@ type turns struct {
 	vms   []*machineUpdate      // of all nodes that are not left out
 	given map[string]bool       // names of nodes that get their first configuration in this run
 
-	unborn func() bool // whether no control plane has ever had etcd; asked once
+	unborn func() bool // whether no control plane has data of etcd; asked once
 }
 
 // newTurns returns the turns of a cluster. The credentials come from the state, or from the machine secrets that this run has created.

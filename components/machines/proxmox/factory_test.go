@@ -52,6 +52,11 @@ func TestBuilt_AsksNoFurtherOnceTheFactoryAnswersOrIsNotReached(t *testing.T) {
 		silent.await(t.Context(), address)
 		assert.EqualValues(t, 1, requests.Load(), status)
 	}
+	// A connection that breaks at once is not that of a factory that builds.
+	address, requests := factory(t, func(_ int32, _ http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) })
+	built{limit: time.Minute, every: time.Millisecond, quiet: time.Hour, cut: time.Hour}.await(t.Context(), address)
+	assert.EqualValues(t, 1, requests.Load())
+
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	silent.await(t.Context(), gone.URL)
