@@ -23,6 +23,9 @@ const (
 	VMWrongMAC        Kind = "vm-wrong-mac"
 )
 
+// Forgotten is the detail of ProxmoxNodeGone for a Proxmox node that the others have forgotten, with its VMs.
+const Forgotten = "forgotten"
+
 // The faults of Talos.
 const (
 	BootHangs          Kind = "boot-hangs"
@@ -101,9 +104,11 @@ var Kinds = []Description{
 	},
 	{
 		Kind: ProxmoxNodeGone, Group: groupProxmox, Target: "Proxmox node",
-		WhenOn: "as if its server had burnt, some minutes ago: the Proxmox node is `offline`, all that asks it gets `595 No route to host`, " +
-			"and its VMs and storages stay in the list of resources, as `unknown`. Its VMs run on; `vm-never-boots` silences each",
-		WhenOff: "at once",
+		detail: isForm("^"+Forgotten+"$", "neither empty nor "+Forgotten),
+		WhenOn: "as if its server had burnt, some minutes ago: its VMs end, the Proxmox node is `offline`, all that asks it gets " +
+			"`595 No route to host`, and its VMs and storages stay in the list of resources, as `unknown`. `--detail " + Forgotten + "`: as after " +
+			"`pvecm delnode`, and with the configurations of its VMs removed: nothing lists it or its VMs, and its name is unknown",
+		WhenOff: "the Proxmox node is back, with VMs that are off, or without those that were forgotten",
 	},
 	{
 		Kind: ProxmoxTaskFails, Group: groupProxmox, Target: "task type",

@@ -88,10 +88,12 @@ func New(cfg Config) *Cluster {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Cluster{
+	c := &Cluster{
 		cfg: cfg, log: cfg.Log, started: time.Now(), ctx: ctx, cancel: cancel, pids: 1000,
 		machines: map[int]*machine{}, volumes: map[volumeKey]*volume{}, tasks: map[string]*task{}, locks: map[volumeKey]chan struct{}{},
 	}
+	c.running.Go(c.loseNodes)
+	return c
 }
 
 // Close interrupts running tasks and powers every machine off. New tasks are refused from then on.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 // firstProxyError is the first of pveproxy's own status codes for failed connections, 595 to 599. Their answers have no
@@ -35,6 +36,57 @@ func errUnreachable() error { return &apiError{code: firstProxyError, reason: "N
 
 // gone tells whether the fault proxmox-node-gone is on for a node.
 func (c *Cluster) gone(node string) bool { return c.cfg.Faults.IsActive(fault.ProxmoxNodeGone, node) }
+
+// forgotten tells whether the Proxmox cluster has forgotten a node that is gone.
+func (c *Cluster) forgotten(node string) bool {
+	f, on := c.cfg.Faults.Active(fault.ProxmoxNodeGone, node)
+	return on && f.Detail == fault.Forgotten
+}
+
+// loseNodes ends the VMs of nodes that are gone, until Close.
+func (c *Cluster) loseNodes() {
+	for {
+		changed := c.cfg.Faults.Changed()
+		for _, n := range c.cfg.Nodes {
+			if c.gone(n.Name) {
+				c.lose(n.Name)
+			}
+		}
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// lose ends the VMs of a node that is gone. If the Proxmox cluster has forgotten it, its VMs and what is on its own storages are no more.
+// Disks on shared storages stay.
+func (c *Cluster) lose(node string) {
+	forgotten := c.forgotten(node)
+	var guests []vm.Guest
+	c.mu.Lock()
+	for id, m := range c.machines {
+		if m.node != node {
+			continue
+		}
+		if m.guest != nil {
+			guests = append(guests, m.guest)
+		}
+		if forgotten {
+			delete(c.machines, id)
+		}
+	}
+	for key := range c.volumes {
+		if forgotten && key.location == node {
+			c.remove(key)
+		}
+	}
+	c.mu.Unlock()
+	for _, guest := range guests {
+		guest.PowerOff()
+	}
+}
 
 // reported returns an entry of the list of cluster resources, without what its node does not report any more once the node is gone: Proxmox
 // VE knows the other properties from the configuration of the Proxmox cluster.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,9 +74,29 @@ func TestFault_AProxmoxNodeThatIsGoneKeepsItsVMsInTheListAndAnswersNothing(t *te
 	assert.NotContains(t, lost, "maxdisk")
 	assert.Equal(t, "available", of("cluster/resources?type=storage", "id", "storage/pve2/local-lvm")["status"])
 
+	require.Eventually(t, func() bool { return w.c.VMs()[0].Status == "stopped" }, 10*time.Second, time.Millisecond, "its VMs end")
 	w.faults.Clear()
-	assert.Equal(t, "running", w.status())
+	assert.Equal(t, "stopped", w.status())
 	assert.Equal(t, "online", of("nodes", "node", "pve1")["status"])
+}
+
+func TestFault_AProxmoxNodeThatIsForgottenLeavesNeitherVMsNorVolumes(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	w.breaks(fault.ProxmoxNodeGone, "pve1", "")
+	w.breaks(fault.ProxmoxNodeGone, "pve1", fault.Forgotten)
+	require.Eventually(t, func() bool { return len(w.c.VMs()) == 0 }, 10*time.Second, time.Millisecond)
+	r := w.call(http.MethodGet, machinePath+"config", nil)
+	assert.Equal(t, http.StatusInternalServerError, r.code)
+	assert.Contains(t, r.reason, "hostname lookup 'pve1' failed")
+	for _, list := range []string{"nodes", "cluster/resources"} {
+		for _, one := range w.get(list).([]any) {
+			assert.NotEqual(t, "pve1", one.(map[string]any)["node"], list)
+		}
+	}
+	w.download("pve2")
+	values := recorded(t)
+	w.ok(http.MethodPost, "nodes/pve2/qemu", values)
 }
 
 func TestFault_AMissingPrivilegeIsWordedAsProxmoxDoes(t *testing.T) {

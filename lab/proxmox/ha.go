@@ -72,7 +72,7 @@ func removeHAResource(q *request) (any, error) {
 func migrateHAResource(q *request) (any, error) {
 	target := q.form.Get("node")
 	return q.onHA("Sys.Console", "resource '%s' is not HA managed", func(sid string, m *machine) (any, error) {
-		if !slices.ContainsFunc(q.c.cfg.Nodes, func(n Node) bool { return n.Name == target }) {
+		if !slices.ContainsFunc(q.c.nodes(), func(n *Node) bool { return n.Name == target }) {
 			return nil, invalid(map[string]string{"node": "invalid format - value does not look like a valid node name"})
 		}
 		q.c.requestMigration(m, target)

@@ -28,7 +28,7 @@ func migrateVM(q *request) (any, error) {
 		if target == q.node.Name {
 			return invalid(map[string]string{"target": "target is local node."})
 		}
-		if !slices.ContainsFunc(c.cfg.Nodes, func(n Node) bool { return n.Name == target }) {
+		if !slices.ContainsFunc(c.nodes(), func(n *Node) bool { return n.Name == target }) {
 			return internalError("no such cluster node '%s'", target)
 		}
 		if q.form.Get("targetstorage") != "" {

@@ -32,11 +32,23 @@ func (n *Node) setDefaults() {
 
 // node finds a node by name. For an unknown one, the error is that of the API proxy, which cannot resolve the name.
 func (c *Cluster) node(name string) (*Node, error) {
-	i := slices.IndexFunc(c.cfg.Nodes, func(n Node) bool { return n.Name == name })
-	if i < 0 {
-		return nil, internalError("hostname lookup '%s' failed - failed to get address info for: %s: Name or service not known", name, name)
+	for _, n := range c.nodes() {
+		if n.Name == name {
+			return n, nil
+		}
 	}
-	return &c.cfg.Nodes[i], nil
+	return nil, internalError("hostname lookup '%s' failed - failed to get address info for: %s: Name or service not known", name, name)
+}
+
+// nodes are the nodes of the Proxmox cluster, without those that it has forgotten.
+func (c *Cluster) nodes() []*Node {
+	var out []*Node
+	for i := range c.cfg.Nodes {
+		if n := &c.cfg.Nodes[i]; !c.forgotten(n.Name) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 func getVersion(q *request) (any, error) {
@@ -56,7 +68,7 @@ func (c *Cluster) before(major, minor int) bool {
 // getNodes lists the nodes. How much they are used is not modelled.
 func getNodes(q *request) (any, error) {
 	var out []any
-	for _, n := range q.c.cfg.Nodes {
+	for _, n := range q.c.nodes() {
 		status := "online"
 		if q.c.gone(n.Name) {
 			status = "offline"

@@ -296,7 +296,7 @@ func getResources(q *request) (any, error) {
 	defer q.c.mu.Unlock()
 	out := []any{}
 	if kind != "vm" && q.token.has("Datastore.Audit") {
-		for _, n := range q.c.cfg.Nodes {
+		for _, n := range q.c.nodes() {
 			for i := range q.c.cfg.Storages {
 				if s := &q.c.cfg.Storages[i]; s.on(n.Name) {
 					out = append(out, q.c.reported(q.c.storageResource(s, n.Name), "maxdisk", "disk"))

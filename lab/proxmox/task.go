@@ -261,7 +261,7 @@ func listTasks(q *request) (any, error) {
 // listClusterTasks lists the latest tasks of all Proxmox nodes. Here the real list compares a task's user with the token's id. These are
 // never equal, so without Sys.Audit a token sees nothing.
 func listClusterTasks(q *request) (any, error) {
-	return q.tasks("", 25*len(q.c.cfg.Nodes), func(*task) bool { return q.token.has("Sys.Audit") }), nil
+	return q.tasks("", 25*len(q.c.nodes()), func(*task) bool { return q.token.has("Sys.Audit") }), nil
 }
 
 // tasks lists the latest tasks of some, at most limit of them.

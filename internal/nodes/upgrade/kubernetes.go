@@ -166,8 +166,8 @@ func (j *job) hasStarted(ctx context.Context, worker turn.Node) bool {
 func (j *job) broken(ctx context.Context, node turn.Node, component versions.Component, err error) error {
 	remedy := "Fix it, or correct its settings, and run up again"
 	if component == versions.APIServer {
-		remedy = "Fix it, and run up again; or declare the former kubernetes.version with the setting corrected, run up, and upgrade " +
-			"again"
+		remedy = "Fix it, and run up again; or, while only API servers have the new release, declare the former kubernetes.version with " +
+			"the setting corrected, run up, and upgrade again"
 	}
 	return fmt.Errorf("%w; no other one is changed. %s%s", err, remedy, j.engine.Quote(ctx, node))
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/siderolabs/gen/xslices"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"golang.org/x/mod/semver"
 
@@ -74,24 +75,21 @@ func NewPlan(declared Releases, running []Running) (Plan, error) {
 	slices.SortStableFunc(running, func(a, b Running) int { return turn.ByRole(a.Node, b.Node) })
 	plan := Plan{}
 	var problems []error
-	nodesOf := map[string][]turn.Node{} // by the version of Talos that they run
+	nodesOf := places{} // by the version of Talos that they run
 	for _, node := range running {
 		boots := cmp.Or(node.Next, node.Talos)
 		if node.Talos != declared.Talos || boots != declared.Talos || node.Schematic != "" && node.Schematic != declared.Schematic {
 			plan.Talos = append(plan.Talos, node.Node)
-			nodesOf[node.Talos] = append(nodesOf[node.Talos], node.Node)
 		}
+		nodesOf.add(node.Talos, node.Node)
 	}
-	for _, version := range slices.Sorted(maps.Keys(nodesOf)) {
-		on := " on " + turn.Names(nodesOf[version])
-		problems = append(problems, upgradeProblem("talos.version", "Talos", declared.Talos, []string{version}, on))
-	}
-	versions, err := plan.kubernetes(declared, running)
+	problems = append(problems, upgradeProblem("talos.version", "Talos", declared.Talos, nodesOf))
+	kubernetes, err := plan.kubernetes(declared, running)
 	if plan.Back = undoes(declared.Kubernetes, running); plan.Back {
-		versions = nil
+		kubernetes = nil
 	}
-	problems = append(problems, err, upgradeProblem("kubernetes.version", "Kubernetes", declared.Kubernetes, versions, ""))
-	if len(plan.Talos) > 0 && len(versions) > 0 {
+	problems = append(problems, err, upgradeProblem("kubernetes.version", "Kubernetes", declared.Kubernetes, kubernetes))
+	if versions := kubernetes.versions(); len(plan.Talos) > 0 && len(versions) > 0 {
 		problems = append(problems, supports("talos.version", declared.Talos, versions[0]))
 	}
 	if len(plan.Kubernetes) > 0 {
@@ -121,9 +119,22 @@ func (r Releases) Refused(running Releases) error {
 	return errors.Join(err, r.Cilium.Problem([]string{running.Cilium.declared()}))
 }
 
-// kubernetes adds the components that run another version, and returns all versions that run, the lowest first.
-func (p *Plan) kubernetes(declared Releases, running []Running) (versions []string, err error) {
+// places are the nodes that run something, by its version.
+type places map[string][]turn.Node
+
+func (p places) add(version string, node turn.Node) {
+	if !slices.Contains(p[version], node) {
+		p[version] = append(p[version], node)
+	}
+}
+
+// versions returns all versions that run, the lowest first.
+func (p places) versions() []string { return slices.SortedFunc(maps.Keys(p), semver.Compare) }
+
+// kubernetes adds the components that run another version to the plan, and returns where which version runs.
+func (p *Plan) kubernetes(declared Releases, running []Running) (places, error) {
 	var problems []error
+	nodesOf := places{}
 	for _, node := range running {
 		for component, image := range node.Images {
 			version, err := ImageVersion(image)
@@ -131,7 +142,7 @@ func (p *Plan) kubernetes(declared Releases, running []Running) (versions []stri
 				problems = append(problems, fmt.Errorf("%s: %s: %w", node.Node.Name, component, err))
 				continue
 			}
-			versions = append(versions, version)
+			nodesOf.add(version, node.Node)
 			if version != declared.Kubernetes {
 				if p.Kubernetes == nil {
 					p.Kubernetes = map[Component][]turn.Node{}
@@ -141,26 +152,32 @@ func (p *Plan) kubernetes(declared Releases, running []Running) (versions []stri
 			}
 		}
 	}
-	slices.SortFunc(versions, semver.Compare)
-	return versions, errors.Join(problems...)
+	return nodesOf, errors.Join(problems...)
 }
 
-// upgradeProblem returns why a program must not be upgraded to the declared version. versions are those that run, the lowest first; on says
-// where, or is "".
-func upgradeProblem(path, program, declared string, versions []string, on string) error {
+// upgradeProblem returns why a program must not be upgraded to the declared version.
+func upgradeProblem(path, program, declared string, nodesOf places) error {
+	versions := nodesOf.versions()
 	if len(versions) == 0 {
 		return nil
 	}
 	lowest, highest := versions[0], versions[len(versions)-1]
-	switch skip, err := minors(lowest, declared); {
+	on := func(version string) string { return version + ", which runs on " + turn.Names(nodesOf[version]) }
+	skip, err := minors(lowest, declared)
+	if err != nil {
+		return fmt.Errorf("%s: %s %s: %w", path, program, on(lowest), err)
+	}
+	apart, err := minors(lowest, highest)
+	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %s %s runs%s: %w", path, program, lowest, on, err)
+		return fmt.Errorf("%s: %s %s: %w", path, program, on(highest), err)
 	case semver.Compare(declared, highest) < 0:
-		return fmt.Errorf("%s: %s is older than %s, which runs%s, and downgrades are not made; declare %[3]s or a later one",
-			path, declared, highest, on)
+		return fmt.Errorf("%s: %s is older than %s, and downgrades are not made; declare %s or a later one", path, declared, on(highest), highest)
+	case apart > 1: // one that was left out for long: the cluster cannot go back for it
+		return fmt.Errorf("%s: %s skips minor releases after %s, and %s runs elsewhere; raise the generation of %s",
+			path, declared, on(lowest), highest, turn.Names(nodesOf[lowest]))
 	case skip > 1:
-		return fmt.Errorf("%s: %s skips minor releases after %s, which runs%s; declare one minor release after the other",
-			path, declared, lowest, on)
+		return fmt.Errorf("%s: %s skips minor releases after %s; declare one minor release after the other", path, declared, on(lowest))
 	}
 	return nil
 }
@@ -195,17 +212,16 @@ func undoes(kubernetes string, running []Running) bool {
 
 // unfit returns why components would not start in another minor release: the configurations of their nodes have arguments that it does not
 // take. The declared configurations, which may lack these already, are applied only after the upgrade. Once more than API servers have the
-// release, there is no way back, and the run leaves what does not start to the declared configurations.
+// release, there is no way back, and the run leaves what does not start to the declared configurations. But it waits for each API server: one
+// of the former release is then of a control plane that was left out.
 func unfit(declared Releases, running []Running) (problems []error) {
-	on := map[[3]string][]turn.Node{} // by key of the stack file, version that runs, and what is wrong
+	type at struct{ path, version, what string }
+	on := map[at][]turn.Node{}
+	add := func(found at, node turn.Node) { on[found] = append(on[found], node) }
 	begun := slices.ContainsFunc(running, func(node Running) bool {
-		for component, image := range node.Images {
-			version, err := ImageVersion(image)
-			if err == nil && component != APIServer && semver.MajorMinor(version) == semver.MajorMinor(declared.Kubernetes) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(slices.Collect(maps.Keys(node.Images)), func(component Component) bool {
+			return component != APIServer && node.has(component, declared.Kubernetes)
+		})
 	})
 	for _, node := range running {
 		if node.Configuration == nil {
@@ -213,28 +229,49 @@ func unfit(declared Releases, running []Running) (problems []error) {
 		}
 		if semver.MajorMinor(node.Talos) != semver.MajorMinor(declared.Talos) {
 			for _, what := range machineconfig.UnfitForTalos(node.Configuration, declared.Talos) {
-				at := [3]string{"talos.version", node.Talos, what}
-				on[at] = append(on[at], node.Node)
+				add(at{"talos.version", node.Talos, what}, node.Node)
 			}
+		}
+		if begun && (node.Images[APIServer] == "" || node.has(APIServer, declared.Kubernetes)) {
+			continue
 		}
 		wrong := machineconfig.Unfit(node.Configuration, declared.Kubernetes)
 		for component, image := range node.Images {
 			version, err := ImageVersion(image)
-			if begun || err != nil || semver.MajorMinor(version) == semver.MajorMinor(declared.Kubernetes) {
+			if err != nil || node.has(component, declared.Kubernetes) {
 				continue // in this release it runs with its arguments, or an earlier run has changed it
 			}
 			for _, what := range wrong[string(component)] {
-				at := [3]string{"kubernetes.version", version, what}
-				on[at] = append(on[at], node.Node)
+				add(at{"kubernetes.version", version, what}, node.Node)
 			}
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(on), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
-		to := map[string]string{"talos.version": declared.Talos, "kubernetes.version": declared.Kubernetes}[at[0]]
+	for _, found := range slices.SortedFunc(maps.Keys(on), func(a, b at) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.version, b.version), cmp.Compare(a.what, b.what))
+	}) {
+		to, back := declared.Kubernetes, !begun
+		if found.path == "talos.version" {
+			to, back = declared.Talos, !slices.ContainsFunc(running, func(node Running) bool { return semver.Compare(node.Talos, found.version) > 0 })
+		}
+		remedy := fmt.Sprintf("remove it while %s is %s, run up, and then declare %s", found.path, found.version, to)
+		if !back {
+			remedy = "others are beyond " + found.version + ", so remove it there: talosctl --nodes " + addresses(on[found]) +
+				" edit machineconfig; or raise the generation"
+		}
 		problems = append(problems, fmt.Errorf("%s: %s, and is in the configuration of %s, which the declared one replaces only after the "+
-			"upgrade; remove it while %[1]s is %[4]s, run up, and then declare %[5]s", at[0], at[2], turn.Names(on[at]), at[1], to))
+			"upgrade; %s", found.path, found.what, turn.Names(on[found]), remedy))
 	}
 	return problems
+}
+
+// has reports whether a component of a node has the minor release of a version.
+func (r Running) has(component Component, version string) bool {
+	runs, err := ImageVersion(r.Images[component])
+	return err == nil && semver.MajorMinor(runs) == semver.MajorMinor(version)
+}
+
+func addresses(nodes []turn.Node) string {
+	return strings.Join(xslices.Map(nodes, func(node turn.Node) string { return node.Address.String() }), ",")
 }
 
 // minors returns how many minor releases one version is after another.

@@ -1,6 +1,7 @@
 package versions
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
@@ -72,9 +73,9 @@ func TestPlan_RefusesWhatCannotBeDoneSafely(t *testing.T) {
 			declared("v1.12.6", "v1.35.8"), runs("v1.12.7", "v1.35.8")},
 		"talos.version: v1.12.7 skips minor releases after v1.10.3, which runs on cp-1, worker-1; declare one minor release after the other": {
 			declared("v1.12.7", "v1.32.0"), runs("v1.10.3", "v1.32.0")},
-		"kubernetes.version: v1.35.7 is older than v1.35.8, which runs, and downgrades are not made": {
+		"kubernetes.version: v1.35.7 is older than v1.35.8, which runs on cp-1, worker-1, and downgrades are not made": {
 			declared("v1.12.7", "v1.35.7"), runs("v1.12.7", "v1.35.8")},
-		"kubernetes.version: v1.35.8 skips minor releases after v1.33.2, which runs; declare one minor release after the other": {
+		"kubernetes.version: v1.35.8 skips minor releases after v1.33.2, which runs on cp-1, worker-1; declare one minor release after the other": {
 			declared("v1.12.7", "v1.35.8"), runs("v1.12.7", "v1.33.2")},
 		"talos.version: Talos v1.12.7 does not run Kubernetes v1.29.1": {
 			declared("v1.12.7", "v1.30.0"), runs("v1.11.5", "v1.29.1")},
@@ -89,6 +90,48 @@ func TestPlan_RefusesWhatCannotBeDoneSafely(t *testing.T) {
 	} {
 		_, err := NewPlan(test.declared, test.running)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// Declaring the release between would be a downgrade for the others.
+func TestPlan_NamesANodeThatIsTooFarBehindTheOthers(t *testing.T) {
+	running := runs("v1.14.6", "v1.37.2")
+	running[0].Images[Kubelet] = "x/kubelet:v1.35.8"
+	_, err := NewPlan(declared("v1.14.6", "v1.37.2"), running)
+	require.EqualError(t, err, "kubernetes.version: v1.37.2 skips minor releases after v1.35.8, which runs on worker-1, and v1.37.2 runs "+
+		"elsewhere; raise the generation of worker-1")
+	running = runs("v1.14.6", "v1.36.6")
+	running[0].Talos = "v1.12.7"
+	_, err = NewPlan(declared("v1.14.6", "v1.36.6"), running)
+	require.ErrorContains(t, err, "which runs on worker-1, and v1.14.6 runs elsewhere; raise the generation of worker-1")
+
+	running = runs("v1.14.6", "v1.35.8")
+	running[0].Images[Kubelet] = "x/kubelet:v1.36.6" // newer than each API server
+	_, err = NewPlan(declared("v1.14.6", "v1.35.8"), running)
+	require.ErrorContains(t, err, "v1.35.8 is older than v1.36.6, which runs on worker-1, and downgrades are not made")
+}
+
+// Neither may the former release be declared for it, nor does its API server ever get the declared configuration: the run waits for it.
+func TestPlan_RefusesAnArgumentOfAControlPlaneThatWasLeftOut(t *testing.T) {
+	has, err := configloader.NewFromBytes([]byte(`
+version: v1alpha1
+machine: {type: controlplane}
+cluster: {apiServer: {extraArgs: {feature-gates: AppArmor=true, tls-min-version: VersionTLS13}}}
+`))
+	require.NoError(t, err)
+	back := runs("v1.13.9", "v1.32.4")[1]
+	back.Node.Name, back.Node.Address, back.Configuration = "cp-3", netip.MustParseAddr("192.0.2.13"), has
+	for _, test := range []struct {
+		declared Releases
+		want     string
+	}{
+		{declared("v1.13.9", "v1.33.1"), "kubernetes.version: cluster.apiServer.extraArgs.feature-gates: AppArmor is "},
+		{declared("v1.14.1", "v1.32.4"), "talos.version: cluster.apiServer.extraArgs.tls-min-version: "},
+	} {
+		_, err = NewPlan(test.declared, append(runs(test.declared.Talos, test.declared.Kubernetes), back))
+		require.ErrorContains(t, err, test.want)
+		require.ErrorContains(t, err, "so remove it there: talosctl --nodes 192.0.2.13 edit machineconfig; or raise the generation")
+		require.NotContains(t, err.Error(), "remove it while")
 	}
 }
 
