@@ -110,14 +110,7 @@ brackets: tools ## The whole chain and the changes of a cluster with the older P
 
 # One machine, and once two, in QEMU without KVM: two cores and 10 GiB of memory; it should run alone.
 .PHONY: real-talos
-real-talos: real-talos-joins real-talos-changes ## The real Talos in QEMU, in a lab: the next two of these targets (needs QEMU)
-
-.PHONY: real-talos-joins
-real-talos-joins: real-talos-tools ## The real Talos: killed runs, joining machines, a lost machine, destroy (about 35 minutes; needs QEMU)
-	$(LAB_TESTS) -tags e2e -timeout 75m -run '^TestRealTalos_Joins'
-
-.PHONY: real-talos-changes
-real-talos-changes: real-talos-tools ## The real Talos: changes of the configuration, of Talos, Kubernetes, a disk, the CAs (about 50 minutes; needs QEMU)
+real-talos: real-talos-tools ## The real Talos in QEMU: killed runs, changes, upgrades, CAs, a worker, a lost machine, destroy (about an hour; needs QEMU)
 	$(LAB_TESTS) -tags e2e -timeout 85m -run '^TestRealTalos_TakesChanges'
 
 .PHONY: real-talos-control-planes

@@ -49,7 +49,7 @@ func targets(t *testing.T) map[string]string {
 }
 
 // byHand need Debian 12, QEMU and a machine of their own, which the pipelines' machines are not.
-var byHand = []string{"real-talos-joins", "real-talos-changes", "real-talos-control-planes", "record-talos"}
+var byHand = []string{"real-talos", "real-talos-control-planes", "record-talos"}
 
 // inPipelines are the targets whose tests need a lab, but for those that are made by hand.
 func inPipelines(t *testing.T) []string {
