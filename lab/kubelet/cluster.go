@@ -33,6 +33,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/kube/process"
 	"github.com/slipway-platform/slipway/lab/latency"
 	"github.com/slipway-platform/slipway/lab/network"
+	"github.com/slipway-platform/slipway/lab/talos/versions"
 	"github.com/slipway-platform/slipway/lab/workload"
 	"github.com/slipway-platform/slipway/lab/workload/cilium"
 )
@@ -259,23 +260,27 @@ func (c *Cluster) kubelet(node string) *Kubelet {
 	return c.kubelets[node]
 }
 
-// runtime returns the containers of a node. After a reboot it has none.
-func (c *Cluster) runtime(node, bootID string, images Images) *containerRuntime {
+// runtime returns the containers of a node. After a reboot it has none. Up to Talos 1.13, the configuration of the network plugin stays on
+// the disk (constants.Overlays).
+func (c *Cluster) runtime(of NodeOptions) *containerRuntime {
 	c.mu.Lock()
-	old := c.runtimes[node]
-	if old != nil && old.bootID == bootID {
+	old := c.runtimes[of.Name]
+	if old != nil && old.bootID == of.BootID {
 		defer c.mu.Unlock()
 		return old
 	}
-	r := newContainerRuntime(c.life, bootID, images)
+	r := newContainerRuntime(c.life, of.BootID, of.Images)
 	r.pulls = func(from, to time.Time) {
-		c.o.Latency.Record.Add(latency.Span{What: "image pull", Of: node, From: from, To: to})
+		c.o.Latency.Record.Add(latency.Span{What: "image pull", Of: of.Name, From: from, To: to})
 	}
-	c.runtimes[node] = r
+	if old != nil && old.disk == of.Images && !versions.Since(of.TalosVersion, "v1.14") {
+		r.cniSince = old.cni()
+	}
+	c.runtimes[of.Name] = r
 	c.mu.Unlock()
 	if old != nil {
 		old.kill(0)
-		c.shared.CSI.NodeDown(node)
+		c.shared.CSI.NodeDown(of.Name)
 	}
 	return r
 }

@@ -193,11 +193,26 @@ func keepPod(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
 	}
 }
 
-// node starts a kubelet and sets its node's pod range, as the controller manager does.
+// node starts a kubelet, whose node has a pod range.
 func (w *world) node(t *testing.T) *Kubelet {
-	k, err := w.Start(t.Context(), NodeOptions{Name: "infra-worker-1", Addresses: []netip.Addr{w.ip}, TalosVersion: "v1.12.7",
-		KubernetesVersion: "v1.35.8", BootID: "1"})
+	k := w.start(t, "v1.12.7", "1")
+	w.givePodRange(t)
+	return k
+}
+
+func (w *world) start(t *testing.T, talos, boot string) *Kubelet {
+	k, err := w.Start(t.Context(), NodeOptions{Name: "infra-worker-1", Addresses: []netip.Addr{w.ip}, TalosVersion: talos,
+		KubernetesVersion: "v1.35.8", BootID: boot})
 	require.NoError(t, err)
+	w.eventually(t, func() bool {
+		_, err := w.client.CoreV1().Nodes().Get(context.WithoutCancel(t.Context()), "infra-worker-1", metav1.GetOptions{})
+		return err == nil
+	})
+	return k
+}
+
+// givePodRange sets the node's pod range, as the controller manager does.
+func (w *world) givePodRange(t *testing.T) {
 	w.eventually(t, func() bool {
 		n, err := w.client.CoreV1().Nodes().Get(t.Context(), "infra-worker-1", metav1.GetOptions{})
 		if err != nil {
@@ -207,7 +222,6 @@ func (w *world) node(t *testing.T) *Kubelet {
 		_, err = w.client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
 		return err == nil
 	})
-	return k
 }
 
 func (w *world) run(t *testing.T, pod *corev1.Pod) {

@@ -130,7 +130,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubelet %s: %w", o.Name, err)
 	}
-	k.runtime = c.runtime(o.Name, o.BootID, o.Images)
+	k.runtime = c.runtime(o)
 	k.life, k.cancel = context.WithCancel(c.life)
 	c.mu.Lock()
 	c.kubelets[o.Name] = k
@@ -240,10 +240,15 @@ func (k *Kubelet) agentReady(uid types.UID, ready bool) {
 	} else {
 		delete(k.ready, uid)
 	}
-	if ready {
-		k.runtime.cniReady()
-	}
 	k.poke()
+}
+
+// agentStarts records that a Cilium agent of this node has started. It writes the network plugin's configuration before it is ready
+// (daemon/cmd/cni).
+func (k *Kubelet) agentStarts() {
+	if k.runtime.cniWritten() {
+		k.poke()
+	}
 }
 
 // agentUp tells whether a ready agent runs on the node.
@@ -254,7 +259,7 @@ func (k *Kubelet) agentUp() bool {
 }
 
 // cni tells whether the node has a network plugin, and if not, when it will, if known. A runtime needs
-// a moment to find the configuration that a ready agent has written. The configuration stays when the agent ends.
+// a moment to find the configuration that an agent has written. The configuration stays when the agent ends.
 func (k *Kubelet) cni() (up bool, in time.Duration) {
 	since := k.runtime.cni()
 	if since.IsZero() {

@@ -31,7 +31,7 @@ func (w *world) event(t *testing.T, reason, words string) bool {
 	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == reason && strings.Contains(e.Message, words) })
 }
 
-func TestKubelet_TheNodeIsReadyOnlyWithAReadyCiliumAgent(t *testing.T) {
+func TestKubelet_TheNodeIsNotReadyBeforeItsFirstCiliumAgent(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)
 	w.run(t, plainPod("coredns"))
@@ -47,6 +47,36 @@ func TestKubelet_TheNodeIsReadyOnlyWithAReadyCiliumAgent(t *testing.T) {
 	p := w.pod(t, "coredns")
 	require.Equal(t, "10.244.3.10", p.Status.PodIP)
 	require.Equal(t, w.ip.String(), w.pod(t, "cilium-x").Status.PodIP)
+}
+
+// The agent writes the configuration of the network plugin first, and then waits for what it needs.
+func TestKubelet_ANodeIsReadyBeforeItsCiliumAgentIs(t *testing.T) {
+	w := newWorld(t)
+	k := w.start(t, "v1.14.1", "1") // without a range of pods, for which agents wait
+	w.run(t, agentPod())
+	w.run(t, plainPod("coredns"))
+	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
+	require.False(t, k.agentUp())
+	require.Empty(t, w.pod(t, "coredns").Status.PodIP)
+	w.givePodRange(t)
+	w.eventually(t, func() bool { s := w.pod(t, "coredns").Status; return podReady(&s) })
+}
+
+func TestKubelet_TheConfigurationOfItsNetworkPluginOutlivesABootUpToTalos113(t *testing.T) {
+	for version, stays := range map[string]bool{"v1.13.9": true, "v1.14.1": false} {
+		t.Run(version, func(t *testing.T) {
+			w := newWorld(t)
+			k := w.start(t, version, "1")
+			w.run(t, agentPod())
+			w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
+			require.NoError(t, w.client.CoreV1().Pods("kube-system").Delete(t.Context(), "cilium-x", metav1.DeleteOptions{}))
+			w.eventually(t, func() bool { return k.runtime.sandbox("uid-cilium-x") == nil })
+			k.Stop()
+			k = w.start(t, version, "2")
+			up, _ := k.cni()
+			require.Equal(t, stays, up, version)
+		})
+	}
 }
 
 func TestKubelet_ACrashingAgentBacksOffAndRecoversAtOnceWhenTheFaultIsOff(t *testing.T) {
@@ -133,7 +163,7 @@ func TestKubelet_StopFreezesTheNodeAndARestartAdoptsItsContainers(t *testing.T) 
 	w := newWorld(t)
 	k := w.node(t)
 	w.run(t, agentPod())
-	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
+	w.eventually(t, func() bool { s := w.pod(t, "cilium-x").Status; return podReady(&s) })
 	lease, err := w.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "infra-worker-1", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "infra-worker-1", *lease.Spec.HolderIdentity)

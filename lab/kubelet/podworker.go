@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -91,7 +92,11 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	if ctx.Err() != nil {
 		return 0, true // the kubelet has ended: it writes nothing any more
 	}
-	w.k.agentReady(w.uid, pod.Labels["k8s-app"] == "cilium" && podReady(&status))
+	agent := pod.Labels["k8s-app"] == "cilium"
+	if agent && slices.ContainsFunc(status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
+		w.k.agentStarts()
+	}
+	w.k.agentReady(w.uid, agent && podReady(&status))
 	if equality.Semantic.DeepEqual(status, pod.Status) {
 		return next, false
 	}

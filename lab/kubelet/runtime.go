@@ -27,7 +27,7 @@ type containerRuntime struct {
 	images    map[string]*image
 	sandboxes map[types.UID]*sandbox
 	pods      []*ipam   // one for each pod range of the node
-	cniSince  time.Time // when an agent was ready for the first time; zero: never
+	cniSince  time.Time // when an agent has written the network plugin's configuration; zero: never
 
 	mounts mounts
 }
@@ -97,13 +97,15 @@ func (r *containerRuntime) setPodCIDRs(ranges []string) {
 	r.pods = pods
 }
 
-// cniReady records that an agent is ready: it has written the network plugin's configuration, which then stays.
-func (r *containerRuntime) cniReady() {
+// cniWritten records that an agent has written the network plugin's configuration, which then stays. It reports whether that is the first one.
+func (r *containerRuntime) cniWritten() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cniSince.IsZero() {
+	first := r.cniSince.IsZero()
+	if first {
 		r.cniSince = time.Now()
 	}
+	return first
 }
 
 func (r *containerRuntime) cni() time.Time {
