@@ -169,11 +169,14 @@ var (
 	nodeLabelPrefixes = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
 )
 
+// AgentTaint is the key of the taint that Cilium's operator gives a node without a ready agent.
+const AgentTaint = "node.cilium.io/agent-not-ready"
+
 // passingTaints are the taints that Kubernetes's node-lifecycle controller and Cilium's operator set and remove by themselves.
 var passingTaints = []string{
 	"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/memory-pressure",
 	"node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure", "node.kubernetes.io/network-unavailable",
-	"node.kubernetes.io/unschedulable", "node.cilium.io/agent-not-ready",
+	"node.kubernetes.io/unschedulable", AgentTaint,
 }
 
 // isReservedLabel reports whether a node may not give itself the label, though its form is right.

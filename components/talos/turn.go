@@ -340,7 +340,7 @@ func (t *turns) keepsRunning(ctx context.Context, on access, node turn.Node) tur
 	defer cancel()
 	nodes, err := on.Nodes(ctx)
 	change := turn.Change{
-		Node: node, Of: ofConfiguration, Quiet: true, Awaits: turn.OthersWell, Unready: err != nil || !nodes[node.Name].Ready,
+		Node: node, Of: ofConfiguration, Quiet: true, Awaits: turn.OthersWell, Unready: err != nil || !nodes[node.Name].Serves(),
 	}
 	if machine, err := on.Machine(ctx, node); err == nil && machine.Problem() != "" {
 		t.say(fmt.Sprintf("%s: does not wait for other nodes, because its change may fix it: %s", node.Name, machine.Problem()))

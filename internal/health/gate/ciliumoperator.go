@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster/syntax"
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -70,7 +71,7 @@ var ciliumOperator = check{
 // the user's values, fewer replicas than could run are demanded.
 var operatorTolerates = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node.kubernetes.io/not-ready",
-	"node.cloudprovider.kubernetes.io/uninitialized", "node.cilium.io/agent-not-ready",
+	"node.cloudprovider.kubernetes.io/uninitialized", syntax.AgentTaint,
 }
 
 // takesOperator reports whether the node's taints let the operator run there.

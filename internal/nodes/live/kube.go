@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 	"github.com/slipway-platform/slipway/internal/clients/kubeapi"
 	"github.com/slipway-platform/slipway/internal/clients/talosapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -137,7 +138,10 @@ func kubeNode(node corev1.Node) turn.KubeNode {
 		Kubelet: node.Status.NodeInfo.KubeletVersion, System: node.Status.NodeInfo.OSImage, Boot: node.Status.NodeInfo.BootID,
 	}
 	for _, taint := range node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, stateTaints) {
+		switch {
+		case taint.Key == syntax.AgentTaint:
+			seen.NoAgent = true
+		case taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, stateTaints):
 			seen.Repels = true
 		}
 	}

@@ -327,7 +327,10 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
   "conditions":[{"type":"Ready","status":"True"}]}},
 {"kind":"Node","apiVersion":"v1","metadata":{"name":"worker-1"},
  "spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},{"key":"a","effect":"PreferNoSchedule"}]},
- "status":{"conditions":[{"type":"Ready","status":"Unknown"}]}}]}`
+ "status":{"conditions":[{"type":"Ready","status":"Unknown"}]}},
+{"kind":"Node","apiVersion":"v1","metadata":{"name":"worker-2"},
+ "spec":{"taints":[{"key":"node.cilium.io/agent-not-ready","effect":"NoSchedule"}]},
+ "status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`
 	nodes, err := live.Nodes(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]turn.KubeNode{
@@ -335,7 +338,7 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
 			Ready: true, Unschedulable: true, Ours: true, Repels: true, Kubelet: "v1.35.8", System: "Talos (v1.12.7)",
 			Address: netip.MustParseAddr("10.25.11.11"), Boot: "b",
 		},
-		"worker-1": {},
+		"worker-1": {}, "worker-2": {Ready: true, NoAgent: true},
 	}, nodes)
 }
 

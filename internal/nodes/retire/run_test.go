@@ -92,7 +92,10 @@ func (f *fake) Pods(_ context.Context, node string) ([]turn.Pod, error) {
 	return slices.Clone(f.pods[node]), nil
 }
 func (f *fake) ForfeitLeadership(context.Context, turn.Node) error { return nil }
-func (f *fake) Cordon(_ context.Context, node string) error        { return f.did("cordon " + node) }
+func (f *fake) StepAside(context.Context, turn.Node) (netip.Addr, error) {
+	return netip.Addr{}, nil
+}
+func (f *fake) Cordon(_ context.Context, node string) error { return f.did("cordon " + node) }
 func (f *fake) RemoveMember(_ context.Context, _ turn.Node, id uint64) error {
 	f.without(id)
 	return f.did("remove member")

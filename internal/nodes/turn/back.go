@@ -13,7 +13,7 @@ import (
 )
 
 // awaitBack waits until a changed node is in service again: with another boot id if the change reboots it, with all that the change's own
-// check demands, its Talos services healthy, its Node object Ready, and a control plane a voting member of etcd.
+// check demands, its Talos services healthy, its Node object Ready with an agent of Cilium, and a control plane a voting member of etcd.
 func (e *Engine) awaitBack(ctx context.Context, c Change, boot string) error {
 	last := ""
 	err := e.Until(ctx, e.ReturnTimeout.Duration, StableFor, c.Node.Name+"'s return", func(ctx context.Context) (string, error) {
@@ -98,8 +98,8 @@ func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, er
 	case c.Unready:
 	case !exists:
 		return "it has no Node object", nil
-	case !at.Ready:
-		return "its Node object is not Ready", nil
+	case !at.Serves():
+		return at.problem(), nil
 	case at.Boot != "" && machine.Boot != "" && at.Boot != machine.Boot:
 		return "its kubelet has not reported since the reboot", nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -33,11 +34,14 @@ type fake struct {
 	ceph    func() (Ceph, error)
 
 	lines   map[string][]string // last lines of logs, by node
+	holder  string              // of the virtual IP
 	leader  string              // of etcd; the name of its node
 	refuses error               // answer to the removal of a member; nil removes it
 	log     []string            // what was changed, in order
 	ended   []string            // pods that are gone
 }
+
+var virtualIP = netip.MustParseAddr("192.0.2.10")
 
 const (
 	bootTime = 30 * time.Second
@@ -223,6 +227,24 @@ func (f *fake) engine(t *testing.T, nodes []Node) *Engine {
 // named returns the node with a name.
 func named(nodes []Node, name string) Node {
 	return nodes[slices.IndexFunc(nodes, func(n Node) bool { return n.Name == name })]
+}
+
+// StepAside gives the virtual IP to the control plane after the one that has it.
+func (f *fake) StepAside(_ context.Context, node Node) (netip.Addr, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.holder != node.Name {
+		return netip.Addr{}, nil
+	}
+	f.did("%s leaves the virtual IP", node.Name)
+	f.holder = f.members[slices.IndexFunc(f.members, func(m talosapi.Member) bool { return m.Name != node.Name })].Name
+	return virtualIP, nil
+}
+
+func (f *fake) Holds(_ context.Context, node Node, address netip.Addr) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return address == virtualIP && f.holder == node.Name, f.down[node.Name]
 }
 
 func (f *fake) ForfeitLeadership(_ context.Context, node Node) error {

@@ -24,6 +24,7 @@ const (
 // Remover is a Cluster that nodes can be removed from. Each call may be repeated.
 type Remover interface {
 	Cluster
+	VIPs
 	ForfeitLeadership(ctx context.Context, node Node) error        // makes another member the leader of etcd, if the node's member is
 	RemoveMember(ctx context.Context, asked Node, id uint64) error // asks a control plane to remove a member; ErrGone without it
 	Shutdown(ctx context.Context, node Node) error                 // begins to end the machine; returns before it has ended
@@ -343,6 +344,7 @@ func (r *removal) leaveEtcd(ctx context.Context) error {
 		if err != nil { // etcd elects a leader itself when the member is gone
 			r.Say("%s: %v", r.node.Name, err)
 		}
+		StepAside(ctx, r.from, r.node, r.others(r.node), r.Say)
 	}
 	return r.Until(ctx, SpareTimeout, 0, r.node.Name+"'s member of etcd",
 		func(ctx context.Context) (string, error) {

@@ -35,6 +35,17 @@ func TestRemove_AControlPlaneHandsOnItsLeadershipAndLeavesEtcdBeforeItsMachineSt
 	})
 }
 
+// Once its etcd has gone, nobody could take the address before Talos's lease of it ends, a minute later.
+func TestRemove_AControlPlaneLeavesTheVirtualIPBeforeItsMemberIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		f.holder = "cp-2"
+		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-2"))
+		assert.Equal(t, []string{"cordon cp-2", "cp-2 leaves the virtual IP", "remove member 2", "shut down cp-2", "delete cp-2"}, f.log)
+		assert.Equal(t, "cp-1", f.holder)
+	})
+}
+
 func TestRemove_AWorkerIsDrainedAndItsMachineIsOffBeforeItsNodeObjectGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(2)

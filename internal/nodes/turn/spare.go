@@ -206,6 +206,8 @@ func (e *Engine) spareWorker(ctx context.Context, c Change) string {
 			out = append(out, other.Name+" is cordoned by hand")
 		case !at.Ready:
 			out = append(out, other.Name+" is not Ready")
+		case at.NoAgent:
+			out = append(out, other.Name+": "+at.problem())
 		}
 	}
 	if len(out) >= e.atOnce() {

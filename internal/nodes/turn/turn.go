@@ -50,14 +50,29 @@ func (m Machine) Runs(service string) bool { return m.Services[service].State ==
 // KubeNode is what a Node object says.
 type KubeNode struct {
 	Ready         bool
+	NoAgent       bool       // Cilium's agent is not Ready there, as Cilium's operator says by a taint: pods do not start yet
 	Unschedulable bool       // cordoned, by whomever
 	Ours          bool       // this package has cordoned it, which its annotation says
-	Repels        bool       // has a taint that keeps ordinary pods away, beside those that Kubernetes sets for the state of a node
+	Repels        bool       // has a taint that keeps ordinary pods away, beside those that say in which state a node is
 	Kubelet       string     // version, such as v1.35.8
 	System        string     // operating system, such as Talos (v1.12.7)
 	Address       netip.Addr // internal IP address; invalid without one
 	Boot          string     // id of the boot, as the kubelet reports it
 }
+
+// problem returns why the node does not serve pods; "" if it does.
+func (n KubeNode) problem() string {
+	switch {
+	case !n.Ready:
+		return "its Node object is not Ready"
+	case n.NoAgent:
+		return "its Cilium agent is not Ready"
+	}
+	return ""
+}
+
+// Serves reports whether pods run on the node.
+func (n KubeNode) Serves() bool { return n.problem() == "" }
 
 // Pod is a pod of a node.
 type Pod struct {
