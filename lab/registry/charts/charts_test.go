@@ -67,13 +67,18 @@ func TestCoreDNS_MakesTheObjectsOfTheRealChart(t *testing.T) {
 func TestSpegel_MakesTheObjectsOfTheRealChart(t *testing.T) {
 	archive, err := Pack("spegel", t.TempDir())
 	require.NoError(t, err)
-	objects := render(t, archive, "spegel", "spegel", map[string]any{"spegel": map[string]any{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}})
+	objects := render(t, archive, "spegel", "spegel", map[string]any{"spegel": map[string]any{
+		"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts", "prependExisting": true, "mirroredRegistries": []any{"_default", "https://docker.io"},
+	}})
 	for _, name := range []string{"DaemonSet spegel", "Service spegel", "Service spegel-registry", "Service spegel-bootstrap", "ServiceAccount spegel"} {
 		require.Contains(t, objects, name)
 	}
 	text, err := yaml.Marshal(objects["DaemonSet spegel"])
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(string(text), "/etc/cri/conf.d/hosts"), "%s", text)
+	require.Equal(t, 2, strings.Count(string(text), "- --mirrored-registries\n"), "%s", text)
+	require.Equal(t, 2, strings.Count(string(text), "- _default\n"), "%s", text)
+	require.Contains(t, string(text), "--prepend-existing=true")
 }
 
 func TestCharts_FindAMisspeltValue(t *testing.T) {
