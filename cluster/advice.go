@@ -35,6 +35,7 @@ func (c clusterCheck) advise(day time.Time) {
 		c.Found("lifecycle.bootedSince", "write a time that has passed", "%s is still to come, and `up` refuses it until then",
 			c.Lifecycle.BootedSince)
 	}
+	c.adviseMirrors()
 	c.adviseEngine()
 	c.adviseStorageVault()
 	c.adviseRadosNamespace()

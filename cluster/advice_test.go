@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,4 +123,18 @@ func TestAdvice_IsSilencedByItsPathAndAPartOfItsText(t *testing.T) {
 	assert.NotContains(t, infra.Unaccepted(advice).Error(), "proxmox.datastores.isoShared: true")
 	assert.EqualError(t, infra.UnusedAcceptances(advice), "accepted[1].path: proxmox has no warning; remove the entry\n"+
 		"accepted[2].of: other.yaml is in no warning of proxmox.datastores.isoShared; correct it, or remove the entry")
+}
+
+func TestAdvice_WarnsOfMirrorsThatSpegelTakesAwayFromPods(t *testing.T) {
+	const says = `talos.registryMirrors["registry.home.arpa:5000"]: has a port or an IPv6 address, so that its mirrors serve ` +
+		"Talos's own images, and not those of pods, while Spegel is on; set spegel.enabled: false, or accept this"
+	mirrors := []string{"https://mirror.home.arpa"}
+	infra := clusters.Infra(t, func(c *cluster.Cluster) {
+		c.Talos.RegistryMirrors = map[string][]string{"*": mirrors, "docker.io": mirrors, "registry.home.arpa:5000": mirrors}
+	})
+	advice := infra.Advice(time.Now()).Error()
+	assert.Contains(t, advice, says)
+	assert.Equal(t, 1, strings.Count(advice, "registryMirrors"))
+	infra.Spegel.Enabled = false
+	assert.NotContains(t, infra.Advice(time.Now()).Error(), "registryMirrors")
 }

@@ -58,7 +58,7 @@ type Sample struct {
 
 // allServices returns all core services, also those that are off.
 func (c *Cluster) allServices() []Service {
-	return []Service{c.CoreDNS.service(c.Network), c.Spegel.service(), c.CertManager.service()}
+	return []Service{c.CoreDNS.service(c.Network), c.Spegel.service(c.Talos.RegistryMirrors), c.CertManager.service()}
 }
 
 // Services returns the cluster's core services. The first one is its DNS. The others are installed in parallel once it runs.

@@ -1,6 +1,10 @@
 package cluster
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
 
 // Spegel lets nodes fetch images from each other. For that, the machine configuration makes containerd keep unpacked image layers.
 type Spegel struct {
@@ -25,11 +29,10 @@ var (
 	spegelRegistry = regexp.MustCompile(`^(https?://[^/@?\s]+|_default|\*)$`)
 )
 
-func (s Spegel) service() Service {
+func (s Spegel) service(mirrors map[string][]string) Service {
 	return Service{
 		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, UserValues: s.Values,
-		// Talos's containerd reads mirrors of registries from this folder.
-		Values: mapping{"spegel": mapping{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}},
+		Values: spegelValues(mirrors),
 		// It listens on a port of the node and mounts containerd's folders and socket.
 		Privileged: true, MakeNamespace: true, off: !s.Enabled, Owner: s.Owner,
 		Needed: []Needed{
@@ -37,5 +40,38 @@ func (s Spegel) service() Service {
 			{"spegel.logLevel", spegelLevel, "is not DEBUG, INFO, WARN or ERROR, so that Spegel ends"},
 			{"spegel.mirroredRegistries", spegelRegistry, "is no registry as https://docker.io, so that Spegel ends"}, // ParseRegistries in pkg/oci
 		},
+	}
+}
+
+// spegelValues returns the values of the chart. A pod of Spegel moves what Talos has written about registries aside when it starts, and
+// gives it back only with prependExisting, and only for listed registries: AddMirrorConfiguration in pkg/oci. The entry _default, which
+// is Talos's name of `*`, is all other registries. Talos writes changed mirrors over what Spegel has written, so the pods start again.
+func spegelValues(mirrors map[string][]string) mapping {
+	// Talos's containerd reads mirrors of registries from this folder.
+	settings := mapping{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}
+	values := mapping{"spegel": settings}
+	if len(mirrors) == 0 {
+		return values
+	}
+	listed := []string{"_default"}
+	for _, registry := range sorted(mirrors) {
+		if registry != "*" && !hidesMirrors(registry) {
+			listed = append(listed, "https://"+registry)
+		}
+	}
+	settings["prependExisting"], settings["mirroredRegistries"] = true, listed
+	values["podAnnotations"] = mapping{AnnotationReads: Checksum(fmt.Sprint(mirrors))}
+	return values
+}
+
+// hidesMirrors reports whether Spegel does not find Talos's folder of a registry: Talos calls that of a.io:5000 a.io_5000_.
+func hidesMirrors(registry string) bool { return strings.Contains(registry, ":") }
+
+func (c clusterCheck) adviseMirrors() {
+	for _, registry := range sorted(c.Talos.RegistryMirrors) {
+		if c.Spegel.Enabled && hidesMirrors(registry) {
+			c.Found(EntryPath("talos.registryMirrors", registry), "set spegel.enabled: false, or accept this",
+				"has a port or an IPv6 address, so that its mirrors serve Talos's own images, and not those of pods, while Spegel is on")
+		}
 	}
 }

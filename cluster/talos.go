@@ -36,7 +36,9 @@ type Talos struct {
 	Kubelet Kubelet `json:"kubelet"`
 	// Kernel parameters of every machine. The gate lists those that the kernel does not take.
 	Sysctls map[string]string `json:"sysctls" keys:"sysctl" example:"{net.core.somaxconn: \"65535\"}"`
-	// Mirrors of image registries, tried in order, by the registry's host; `*` means every registry.
+	// Mirrors of image registries, tried in order, by the registry's host; `*` means every registry without an entry. With Spegel, pods ask
+	// other nodes before; mirrors of a registry with a port then serve Talos's own images only. See [without the
+	// internet](air-gap.md#without-the-internet).
 	RegistryMirrors map[string][]string `json:"registryMirrors" keys:"registry" form:"http-url" items:"1-" example:"{docker.io: [\"https://mirror.example.com\"]}"`
 	// The user's patches to machine configurations. They are applied last, and must not change values that Slipway sets.
 	Patches Patches `json:"patches"`

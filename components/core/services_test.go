@@ -168,6 +168,16 @@ func TestCoreServices_MatchTalosAndTheInstalledCRDs(t *testing.T) {
 	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.startupapicheck.enabled"), "the probe checks that instead")
 }
 
+func TestCoreServices_SpegelKeepsTheMirrorsOfTalos(t *testing.T) {
+	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) {
+		c.Talos.RegistryMirrors = map[string][]string{"*": {"https://cache.home.arpa"}, "ghcr.io": {"https://mirror.home.arpa"}}
+	})}
+	require.NoError(t, newServices(t, c, nil))
+	release := c.Resource(t, "core-spegel")
+	assert.Equal(t, true, release.Input("values.spegel.prependExisting"))
+	assert.Equal(t, []any{"_default", "https://ghcr.io"}, release.Input("values.spegel.mirroredRegistries"))
+}
+
 func TestCoreServices_OmitDisabledServices(t *testing.T) {
 	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.Spegel.Enabled, c.CertManager.Enabled = false, false })}
 	require.NoError(t, newServices(t, c, nil))
