@@ -106,12 +106,18 @@ var agentWords = map[string][]string{
 	// pkg/option/monitor.go
 	"bpf.monitorAggregation":    {"none", "disabled", "lowest", "low", "medium", "max", "maximum", "0", "1", "2", "3", "4"},
 	"loadBalancer.acceleration": {"disabled", "native", "best-effort", "testing-only"},
-	"loadBalancer.algorithm":    {"random", "maglev"},           // pkg/loadbalancer/config.go
-	"loadBalancer.dsrDispatch":  {"opt", "ipip", "geneve"},      // likewise
-	"loadBalancer.mode":         {"snat", "dsr", "hybrid"},      // likewise
+	"loadBalancer.algorithm":    {"random", "maglev"},      // pkg/loadbalancer/config.go
+	"loadBalancer.dsrDispatch":  {"opt", "ipip", "geneve"}, // likewise
+	"loadBalancer.mode":         {"snat", "dsr", "hybrid"}, // likewise
+	"policyDenyResponse":        {"icmp", "none", ""},
 	"policyEnforcementMode":     {"default", "always", "never"}, // pkg/option/runtime_options.go
-	"tunnelProtocol":            {"vxlan", "geneve", ""},        // pkg/datapath/tunnel
+	"serviceNoBackendResponse":  {"reject", "drop", ""},
+	"tunnelProtocol":            {"vxlan", "geneve", ""},      // pkg/datapath/tunnel
+	"underlayProtocol":          {"ipv4", "ipv6", "auto", ""}, // likewise
 }
+
+// anyCase are those of agentWords that the chart or the agent writes in lower case before it compares them.
+var anyCase = []string{"bpf.monitorAggregation", "policyEnforcementMode"}
 
 // agentRanges are the numbers that Cilium 1.20 takes: checkMapSizeLimits in pkg/option/config.go, and the types of the flags.
 var agentRanges = map[string][2]float64{
@@ -131,8 +137,8 @@ type agentRule struct {
 
 // agentRules are from pkg/kpr/initializer/kube_proxy_replacement.go, daemon/cmd/daemon.go, daemon/cmd/daemon_main.go,
 // pkg/egressgateway/manager.go, pkg/datapath/linux/bigtcp/bigtcp.go (validateConfig), pkg/datapath/linux/bandwidth/bandwidth.go (probe),
-// pkg/datapath/connector/config.go (canUseNetkit), pkg/option/config.go, pkg/maglev/maglev.go, pkg/loadbalancer/config.go, and
-// templates/validate.yaml of the chart.
+// pkg/datapath/connector/config.go (canUseNetkit), pkg/datapath/tunnel/tunnel.go, pkg/option/config.go, pkg/maglev/maglev.go,
+// pkg/loadbalancer/config.go, and templates/validate.yaml of the chart.
 var agentRules = []agentRule{
 	{"loadBalancer.mode", func(e effective) bool {
 		return e.dsr() && e.tunnel() && (e.text("tunnelProtocol") != "geneve" || e.text("loadBalancer.dsrDispatch") != "geneve")
@@ -142,14 +148,32 @@ var agentRules = []agentRule{
 		return e.dsr() && !e.tunnel() && e.text("loadBalancer.dsrDispatch") == "geneve" && e.text("tunnelProtocol") != "geneve"
 	}, "needs tunnelProtocol: geneve", "add it, or write opt"},
 	{"egressGateway.enabled", func(e effective) bool { return e.on("egressGateway.enabled") && !e.bpf() }, needsBPF, setBPF},
+	{"egressGateway.enabled", func(e effective) bool { return e.on("egressGateway.enabled") && e.on("ciliumEndpointSlice.enabled") },
+		"does not work with ciliumEndpointSlice.enabled", "remove one of the two"},
 	{"ipMasqAgent.enabled", func(e effective) bool { return e.on("ipMasqAgent.enabled") && !e.bpf() }, needsBPF, setBPF},
 	{"enableMasqueradeRouteSource", func(e effective) bool { return e.on("enableMasqueradeRouteSource") && e.bpf() },
 		"does not work with masquerading in BPF", "remove it, or set cilium.masquerade: iptables"},
+	{"egressMasqueradeInterfaces", func(e effective) bool { return e.text("egressMasqueradeInterfaces") != "" && e.bpf() },
+		"is for masquerading with iptables", "remove it, or set cilium.masquerade: iptables"},
+	{"directRoutingSkipUnreachable", func(e effective) bool { return e.on("directRoutingSkipUnreachable") && e.tunnel() },
+		needsNative, setNative},
+	{"underlayProtocol", func(e effective) bool { return e.text("underlayProtocol") == "ipv6" && e.Network.IPv6 == nil },
+		"needs machines with IPv6", "remove it, or declare network.ipv6"},
+	{"underlayProtocol", func(e effective) bool { return e.text("underlayProtocol") == "ipv6" && e.on("egressGateway.enabled") },
+		"does not work with egressGateway.enabled", "remove one of the two"},
+	{"underlayProtocol", func(e effective) bool {
+		return e.text("underlayProtocol") == "ipv6" && e.tunnel() &&
+			!slices.Contains([]string{"", "disabled"}, e.text("loadBalancer.acceleration"))
+	}, "does not work with loadBalancer.acceleration", "remove one of the two"},
 	{"installNoConntrackIptablesRules", func(e effective) bool {
 		return e.on("installNoConntrackIptablesRules") && (e.tunnel() || !e.bpf())
 	}, "needs native routing and masquerading in BPF", "remove it, or, in no mesh, set cilium.routing: native and cilium.masquerade: bpf"},
 	{"enableIPv4BIGTCP", func(e effective) bool { return e.on("enableIPv4BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
 	{"enableIPv6BIGTCP", func(e effective) bool { return e.on("enableIPv6BIGTCP") && e.noBigTCP() }, bigTCP, setBigTCP},
+	{"enableIPv4BIGTCP", func(e effective) bool { return e.on("enableIPv4BIGTCP") && e.tunnel() }, needsNative, setNative},
+	{"enableIPv6BIGTCP", func(e effective) bool { return e.on("enableIPv6BIGTCP") && e.tunnel() }, needsNative, setNative},
+	{"enableIPv4BIGTCP", func(e effective) bool { return e.on("enableIPv4BIGTCP") && e.moreTunnels() }, noTunnels, endTunnels},
+	{"enableIPv6BIGTCP", func(e effective) bool { return e.on("enableIPv6BIGTCP") && e.moreTunnels() }, noTunnels, endTunnels},
 	{"bandwidthManager.bbrHostNamespaceOnly", func(e effective) bool {
 		return e.on("bandwidthManager.bbrHostNamespaceOnly") && !e.bbr()
 	}, "needs BBR", "set cilium.bandwidthManager: bbr, or remove it"},
@@ -159,6 +183,8 @@ var agentRules = []agentRule{
 	{"bpf.datapathMode", func(e effective) bool {
 		return strings.HasPrefix(e.text("bpf.datapathMode"), "netkit") && e.on("bpf.hostLegacyRouting")
 	}, needsHostRouting, "write veth, or remove bpf.hostLegacyRouting"},
+	{"bpf.datapathMode", func(e effective) bool { return strings.HasPrefix(e.text("bpf.datapathMode"), "netkit") && !e.bpf() },
+		needsBPF, "set cilium.masquerade: bpf, or write veth"},
 	{"encryption.strictMode.egress.enabled", func(e effective) bool {
 		return e.on("encryption.strictMode.egress.enabled") && e.text("encryption.strictMode.egress.cidr") == ""
 	}, "has no range of addresses", "add encryption.strictMode.egress.cidr with the pods' range, network.podCIDR"},
@@ -258,6 +284,10 @@ const (
 	setBPF           = "set cilium.masquerade: bpf, or remove it"
 	bigTCP           = needsHostRouting + " and no encryption"
 	setBigTCP        = "remove it, or " + setHostRouting + ", and set cilium.encryption: none"
+	needsNative      = "needs native routing"
+	setNative        = "remove it, or, in no mesh, set cilium.routing: native"
+	noTunnels        = "does not work with the tunnels of egressGateway.enabled and of a loadBalancer.dsrDispatch other than opt"
+	endTunnels       = "remove it, or these values"
 )
 
 // checkAgent adds a problem for each of the user's values that Cilium's agent refuses.
@@ -265,7 +295,11 @@ func checkAgent(findings *cluster.Findings, path string, v Values, given map[str
 	e := effective{v, given}
 	for _, at := range slices.Sorted(maps.Keys(agentWords)) {
 		text, isText := e.at(at).(string)
-		if words := agentWords[at]; isText && !slices.Contains(words, strings.ToLower(text)) {
+		compared := text
+		if slices.Contains(anyCase, at) {
+			compared = strings.ToLower(text)
+		}
+		if words := agentWords[at]; isText && !slices.Contains(words, compared) {
 			written := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
 			findings.Found(cluster.KeyPath(path, at), "write "+strings.Join(written, " or "), "%s is not known to the agent",
 				syntax.ShownText(text))
@@ -339,4 +373,9 @@ func (e effective) bbr() bool { return e.Cilium.BandwidthManager == cluster.Band
 func (e effective) hostRouting() bool { return e.bpf() && !e.on("bpf.hostLegacyRouting") }
 func (e effective) noBigTCP() bool {
 	return !e.hostRouting() || e.Cilium.Encryption != cluster.EncryptionNone
+}
+
+// moreTunnels tells whether agents make tunnels also with native routing. BIG TCP works in none with the kernels that Talos has.
+func (e effective) moreTunnels() bool {
+	return e.on("egressGateway.enabled") || !slices.Contains([]string{"", "opt"}, e.text("loadBalancer.dsrDispatch"))
 }
