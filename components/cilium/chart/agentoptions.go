@@ -138,7 +138,7 @@ type agentRule struct {
 // agentRules are from pkg/kpr/initializer/kube_proxy_replacement.go, daemon/cmd/daemon.go, daemon/cmd/daemon_main.go,
 // pkg/egressgateway/manager.go, pkg/datapath/linux/bigtcp/bigtcp.go (validateConfig), pkg/datapath/linux/bandwidth/bandwidth.go (probe),
 // pkg/datapath/connector/config.go (canUseNetkit), pkg/datapath/tunnel/tunnel.go, pkg/option/config.go, pkg/maglev/maglev.go,
-// pkg/loadbalancer/config.go, and templates/validate.yaml of the chart.
+// pkg/loadbalancer/config.go, and templates/validate.yaml of the chart; of Envoy, from starter/main.cc of cilium/proxy.
 var agentRules = []agentRule{
 	{"loadBalancer.mode", func(e effective) bool {
 		return e.dsr() && e.tunnel() && (e.text("tunnelProtocol") != "geneve" || e.text("loadBalancer.dsrDispatch") != "geneve")
@@ -199,6 +199,13 @@ var agentRules = []agentRule{
 		return e.at("l7Proxy") == false && !e.Cilium.GatewayAPI &&
 			(e.on("ingressController.enabled") || e.text("loadBalancer.l7.backend") == "envoy")
 	}, "leaves out the proxy that ingressController and loadBalancer.l7 need", "remove it, or them"},
+	{"envoy.securityContext.capabilities.envoy", func(e effective) bool {
+		return !e.grantsEnvoy("NET_ADMIN") || !e.grantsEnvoy("SYS_ADMIN") && !e.grantsEnvoy("BPF")
+	}, "lacks capabilities without which Envoy's starter ends", "add NET_ADMIN and SYS_ADMIN"},
+	{"envoy.securityContext.capabilities.keepCapNetBindService", func(e effective) bool {
+		return e.on("envoy.securityContext.capabilities.keepCapNetBindService") && !e.grantsEnvoy("NET_BIND_SERVICE")
+	}, "keeps a capability that Envoy is not given",
+		"remove it, or add NET_BIND_SERVICE to envoy.securityContext.capabilities.envoy, beside NET_ADMIN and SYS_ADMIN"},
 	{"hubble.redact.http.headers.allow", func(e effective) bool {
 		allow, _ := e.at("hubble.redact.http.headers.allow").([]any)
 		deny, _ := e.at("hubble.redact.http.headers.deny").([]any)
@@ -378,4 +385,11 @@ func (e effective) noBigTCP() bool {
 // moreTunnels tells whether agents make tunnels also with native routing. BIG TCP works in none with the kernels that Talos has.
 func (e effective) moreTunnels() bool {
 	return e.on("egressGateway.enabled") || !slices.Contains([]string{"", "opt"}, e.text("loadBalancer.dsrDispatch"))
+}
+
+// grantsEnvoy tells whether Envoy's container has a capability by the user's list. Without one it has those of the chart, which are enough
+// for all but ports below 1024 of the node.
+func (e effective) grantsEnvoy(capability string) bool {
+	given, _ := e.at("envoy.securityContext.capabilities.envoy").([]any)
+	return slices.Contains(given, any(capability)) || e.on("envoy.securityContext.privileged")
 }

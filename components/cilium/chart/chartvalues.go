@@ -13,10 +13,6 @@ var agentCapabilities = []string{
 
 var cleanStateCapabilities = []string{"NET_ADMIN", "SYS_ADMIN", "SYS_RESOURCE"}
 
-// envoyCapabilities are the chart's defaults. They lack NET_BIND_SERVICE: gateways listen on load-balancer addresses, whose traffic BPF
-// redirects to Envoy's high ports. Only listeners on the host's own ports below 1024 would need it.
-var envoyCapabilities = []string{"NET_ADMIN", "SYS_ADMIN"}
-
 // chart returns what Slipway sets in the chart, without certificates, at the chart's own paths. The chart ignores a path that it does not
 // know; a test looks each of them up in the real chart.
 func (v Values) chart() map[string]any {
@@ -65,8 +61,6 @@ func (v Values) chart() map[string]any {
 		}},
 		// Envoy has its own DaemonSet, so that a restart of the agent does not break the connections through Envoy.
 		"envoy.enabled": true,
-		"envoy.securityContext.capabilities.envoy":                 envoyCapabilities,
-		"envoy.securityContext.capabilities.keepCapNetBindService": false,
 
 		"hubble.enabled":          v.Cilium.Hubble.Enabled,
 		"hubble.tls.auto.enabled": false,

@@ -95,3 +95,12 @@ func TestUserValues_AreRefusedIfTheAgentEndsWithThem(t *testing.T) {
 	assert.Empty(t, problemsOf(t, "1.21.0", `{"extraConfig":{"enable-metrics":"yes"}}`), "its options are not listed here")
 	assert.Empty(t, problemsOf(t, "1.20.2", `{"bpf":{"events":{"default":{"rateLimit":0}}},"dnsPolicy":"None"}`))
 }
+
+func TestUserValues_MayLetEnvoyListenOnPortsBelow1024(t *testing.T) {
+	const given = `{"gatewayAPI":{"hostNetwork":{"enabled":true}},"envoy":{"securityContext":{"capabilities":` +
+		`{"envoy":["NET_ADMIN","SYS_ADMIN","NET_BIND_SERVICE"],"keepCapNetBindService":true}}}}`
+	assert.Empty(t, problemsOf(t, "1.20.2", given))
+	tree := rendered(t, func(v *chart.Values) { v.Cilium.Values = cluster.ChartValues(given) })
+	assert.Equal(t, map[string]any{"envoy": []any{"NET_ADMIN", "SYS_ADMIN", "NET_BIND_SERVICE"}, "keepCapNetBindService": true},
+		cluster.ValueAt(tree, "envoy.securityContext.capabilities"))
+}
