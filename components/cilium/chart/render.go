@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 // Documents returns of(path) for each PEM document that the enabled parts need in the chart's values: the CA's certificate, and
@@ -97,6 +99,7 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 	}
 	checkRemoved(findings, path, c.Cilium.Version, given)
 	checkOptions(findings, path, c.Cilium.Version, given, own)
+	checkImage(findings, path, c.Cilium.Version, given)
 	before := findings.Len()
 	if cluster.KnowsChart(ReleaseName, c.Cilium.Version) {
 		cluster.CheckChartKeys(path, ReleaseName, c.Cilium.Version, given, findings)
@@ -106,6 +109,21 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 		cluster.CheckPodValues(path, ReleaseName, c.Cilium.Version, own, given, findings)
 	}
 	cluster.CheckNeeded(path, given, c.Cilium.Needed(c.Mesh), findings)
+}
+
+// checkImage adds a problem if the agent's image is not of the declared version: the gate would wait for ever. As in the chart's template
+// cilium.image, nothing else counts beside an override.
+func checkImage(findings *cluster.Findings, path, version string, given map[string]any) {
+	const problem = "%s is not of cilium.version, for which the gate waits"
+	given, _ = given["image"].(map[string]any)
+	override, _ := given["override"].(string)
+	tag, tagged := given["tag"]
+	switch text, _ := tag.(string); {
+	case override != "" && !kube.IsOf(version, override):
+		findings.Found(path+".image.override", "give it the tag v"+version+", or remove it", problem, syntax.ShownText(override))
+	case override == "" && tagged && !kube.IsOf(version, "cilium:"+text):
+		findings.Found(path+".image.tag", "write v"+version+", or remove it", problem, syntax.ShownText(text))
+	}
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

@@ -104,3 +104,27 @@ func TestUserValues_MayLetEnvoyListenOnPortsBelow1024(t *testing.T) {
 	assert.Equal(t, map[string]any{"envoy": []any{"NET_ADMIN", "SYS_ADMIN", "NET_BIND_SERVICE"}, "keepCapNetBindService": true},
 		cluster.ValueAt(tree, "envoy.securityContext.capabilities"))
 }
+
+// The gate waits for agents whose image has the declared version as its tag.
+func TestUserValues_MayHaveAnotherImageOfTheDeclaredVersionOnly(t *testing.T) {
+	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	for _, image := range []string{
+		`{"repository":"registry.example.com:5000/cilium"}`, `{"digest":"` + digest + `","useDigest":true}`, `{"tag":"v1.20.2"}`,
+		`{"override":"registry.example.com:5000/cilium:1.20.2@` + digest + `","tag":"ignored"}`, `{"override":"","tag":"1.20.2"}`,
+	} {
+		assert.Empty(t, problemsOf(t, "1.20.2", `{"image":`+image+`}`), image)
+	}
+	const waits = " is not of cilium.version, for which the gate waits; "
+	for image, says := range map[string]string{
+		`{"tag":"v1.20.1"}`:                    "tag: v1.20.1" + waits + "write v1.20.2, or remove it",
+		`{"tag":"v1.20.2-a"}`:                  "tag: v1.20.2-a" + waits + "write v1.20.2, or remove it",
+		`{"tag":""}`:                           `tag: ""` + waits + "write v1.20.2, or remove it",
+		`{"tag":null}`:                         `tag: ""` + waits + "write v1.20.2, or remove it",
+		`{"override":"cilium@` + digest + `"}`: "override: the value" + waits + "give it the tag v1.20.2, or remove it",
+		`{"override":"registry.example.com:5000/cilium","tag":"v1.20.2"}`: "override: registry.example.com:5000/cilium" + waits +
+			"give it the tag v1.20.2, or remove it",
+	} {
+		assert.Equal(t, []string{"cilium.values.image." + says}, problemsOf(t, "1.20.2", `{"image":`+image+`}`), image)
+	}
+	assert.NotEmpty(t, problemsOf(t, "1.21.0", `{"image":{"tag":"v1.20.2"}}`), "whatever is known of the release")
+}

@@ -103,12 +103,14 @@ func (p Pod) waitingContainer() string {
 	return ""
 }
 
-// Runs reports whether a container of the pod has an image with that version as its tag. Registry and digest are not compared: they
-// differ between installations.
+// Runs reports whether a container of the pod has an image of that version.
 func (p Pod) Runs(version string) bool {
-	return slices.ContainsFunc(p.Containers, func(c Container) bool {
-		image, _, _ := strings.Cut(c.Image, "@")
-		_, tag, tagged := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-		return !c.Init && tagged && strings.TrimPrefix(tag, "v") == strings.TrimPrefix(version, "v")
-	})
+	return slices.ContainsFunc(p.Containers, func(c Container) bool { return !c.Init && IsOf(version, c.Image) })
+}
+
+// IsOf reports whether an image has that version as its tag. Registry and digest are not compared: they differ between installations.
+func IsOf(version, image string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, tagged := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return tagged && strings.TrimPrefix(tag, "v") == strings.TrimPrefix(version, "v")
 }
