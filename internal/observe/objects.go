@@ -149,6 +149,13 @@ func workload(object *unstructured.Unstructured) (kube.Workload, error) {
 		Failure:  replicaFailure(object),
 	}
 	w.Selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
+	template, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template")
+	of, _ := template.(map[string]any)
+	pods, err := kubeapi.Typed[corev1.PodTemplateSpec](&unstructured.Unstructured{Object: of})
+	if err != nil {
+		return w, err
+	}
+	w.NodeSelector, w.Tolerations = pods.Spec.NodeSelector, pods.Spec.Tolerations
 	switch w.Kind {
 	case "DaemonSet":
 		w.Desired, w.Updated = number("status", "desiredNumberScheduled"), number("status", "updatedNumberScheduled")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -98,10 +99,12 @@ func TestWorkload_ReadsTheRolloutOfDaemonSetsAndDeployments(t *testing.T) {
 		Updated: 1}, set)
 	deployment, err := workload(object(t,
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: cilium-operator, namespace: kube-system, generation: 2},
-  spec: {replicas: 2}, status: {observedGeneration: 2, updatedReplicas: 1}}`))
+  spec: {replicas: 2, template: {spec: {nodeSelector: {kubernetes.io/os: linux}, tolerations: [{key: example.com/a, operator: Exists}]}}},
+  status: {observedGeneration: 2, updatedReplicas: 1}}`))
 	require.NoError(t, err)
 	assert.Equal(t, kube.Workload{Kind: "Deployment", Namespace: "kube-system", Name: "cilium-operator", Observed: true, Desired: 2,
-		Updated: 1}, deployment)
+		Updated: 1, NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
+		Tolerations: []corev1.Toleration{{Key: "example.com/a", Operator: "Exists"}}}, deployment)
 	_, err = workload(object(t, `{apiVersion: v1, kind: Pod, metadata: {name: x}}`))
 	assert.Error(t, err)
 }

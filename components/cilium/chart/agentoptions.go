@@ -272,6 +272,8 @@ var agentRules = []agentRule{
 	}, "has an item that is no network", "write each with its length, such as 169.254.169.254/32"},
 	{"tolerations", func(e effective) bool { return e.waits("tolerations") }, waitsForItself, tolerate},
 	{"operator.tolerations", func(e effective) bool { return e.waits("operator.tolerations") }, waitsForItself, tolerate},
+	{"operator.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", func(effective) bool { return true },
+		"is not read by the gate, which counts the nodes for the operator", "remove it, and write operator.nodeSelector"},
 	{"nodePort.range", func(e effective) bool {
 		first, last, _ := strings.Cut(e.text("nodePort.range"), ",")
 		least, err1 := strconv.ParseUint(first, 10, 16)
@@ -324,6 +326,8 @@ func checkAgent(findings *cluster.Findings, path string, v Values, given map[str
 			shown := e.text(rule.path)
 			if strings.HasPrefix(shown, "[map[") {
 				shown = "the list"
+			} else if strings.HasPrefix(shown, "map[") {
+				shown = "the mapping"
 			}
 			findings.Found(cluster.KeyPath(path, rule.path), rule.remedy, "%s %s", shown, rule.problem)
 		}

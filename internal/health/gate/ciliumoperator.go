@@ -5,29 +5,32 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-platform/slipway/cluster/syntax"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 // The Deployment has two replicas that must run on different nodes. With one node, one of them stays Pending, and that is normal.
 var ciliumOperator = check{
 	Name:   "the Cilium operator is Ready",
-	Looks:  "as many of its replicas as there are nodes that can run it: with one such node, one Pending pod is normal",
+	Looks:  "as many of its replicas as there are nodes that can run it, by labels and taints: with one such node, one Pending pod is normal",
 	ByHand: "kubectl -n NAMESPACE describe deployment cilium-operator",
 	Judge: withCilium(func(spec *Spec, seen *Cluster) []health.Result {
 		if results := unread(seen, "", "operator pods", seen.Operators); results != nil {
 			return results
 		}
-		if seen.Operator.Synced && len(seen.Operator.Items) == 0 {
+		if results := unread(seen, "", "the operator's Deployment", seen.Operator); results != nil {
+			return results
+		}
+		if len(seen.Operator.Items) == 0 {
 			return []health.Result{health.Block("", "Cilium is not installed")}
 		}
-		replicas := 2
-		if len(seen.Operator.Items) > 0 {
-			replicas = seen.Operator.Items[0].Desired
-		}
-		usable := 0
+		operator, usable := seen.Operator.Items[0], 0
+		replicas := operator.Desired
 		for _, node := range seen.Nodes.Items {
-			if !node.Cordoned && !spec.Skip.Has(node.Name) && node.takesOperator() {
+			if !node.Cordoned && !spec.Skip.Has(node.Name) && node.takes(operator) {
 				usable++
 			}
 		}
@@ -67,18 +70,19 @@ var ciliumOperator = check{
 	}),
 }
 
-// operatorTolerates are the keys of taints that the operator tolerates, by the chart's defaults (cilium 1.18 to 1.20). With more of them in
-// the user's values, fewer replicas than could run are demanded.
-var operatorTolerates = []string{
-	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node.kubernetes.io/not-ready",
-	"node.cloudprovider.kubernetes.io/uninitialized", syntax.AgentTaint,
-}
-
-// takesOperator reports whether the node's taints let the operator run there.
-func (n Node) takesOperator() bool {
-	return !slices.ContainsFunc(n.Taints, func(taint string) bool {
-		i := strings.LastIndex(taint, ":")
-		key, _, _ := strings.Cut(taint[:max(i, 0)], "=")
-		return taint[i+1:] != "PreferNoSchedule" && !slices.Contains(operatorTolerates, key)
+// takes reports whether the node's labels and taints let the pods of a workload run there.
+func (n Node) takes(w kube.Workload) bool {
+	for key, value := range w.NodeSelector {
+		if has, labelled := n.Labels[key]; !labelled || has != value {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(n.Taints, func(text string) bool {
+		i := strings.LastIndex(text, ":")
+		taint := corev1.Taint{Effect: corev1.TaintEffect(text[i+1:])}
+		taint.Key, taint.Value, _ = strings.Cut(text[:max(i, 0)], "=")
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(w.Tolerations, func(by corev1.Toleration) bool {
+			return by.ToleratesTaint(klog.Logger{}, &taint, false)
+		})
 	})
 }

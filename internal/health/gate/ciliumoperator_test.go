@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -41,15 +42,29 @@ func TestGate_AnOperatorIsNotExpectedWhereItsPodCannotRun(t *testing.T) {
 		change func(*Spec, *Node)
 		holds  bool
 	}{
-		"a taint of the user":       {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/gpu=yes:NoSchedule"} }, true},
-		"a dead node":               {func(_ *Spec, n *Node) { n.Taints = []string{"node.kubernetes.io/unreachable:NoExecute"} }, true},
-		"a node that is left out":   {func(s *Spec, n *Node) { s.Skip = cluster.SkippedNodes{{Name: n.Name}} }, true},
-		"a taint that it tolerates": {func(_ *Spec, n *Node) { n.Taints = []string{"node-role.kubernetes.io/control-plane:NoSchedule"} }, false},
-		"a preference":              {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/slow:PreferNoSchedule"} }, false},
+		"a taint of the user":          {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/gpu=yes:NoSchedule"} }, true},
+		"a dead node":                  {func(_ *Spec, n *Node) { n.Taints = []string{"node.kubernetes.io/unreachable:NoExecute"} }, true},
+		"a node that is left out":      {func(s *Spec, n *Node) { s.Skip = cluster.SkippedNodes{{Name: n.Name}} }, true},
+		"a label that it looks for":    {func(_ *Spec, n *Node) { n.Labels = nil }, true},
+		"another value of that label":  {func(_ *Spec, n *Node) { n.Labels = map[string]string{"example.com/net": "slow"} }, true},
+		"another value of a tolerated": {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/disk=ssd:NoSchedule"} }, true},
+		"another effect":               {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/disk=hdd:NoExecute"} }, true},
+		"a taint that it tolerates":    {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/disk=hdd:NoSchedule"} }, false},
+		"a taint of any value":         {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/any=x:NoSchedule"} }, false},
+		"a preference":                 {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/slow:PreferNoSchedule"} }, false},
 	} {
 		spec := only(2)
 		seen := healthy(spec)
 		seen.Operators.Items[1] = pendingOperator
+		operator := &seen.Operator.Items[0]
+		operator.NodeSelector = map[string]string{"example.com/net": "fast"}
+		operator.Tolerations = []corev1.Toleration{
+			{Key: "example.com/any", Operator: corev1.TolerationOpExists},
+			{Key: "example.com/disk", Value: "hdd", Effect: corev1.TaintEffectNoSchedule},
+		}
+		for i := range seen.Nodes.Items {
+			seen.Nodes.Items[i].Labels = map[string]string{"example.com/net": "fast"}
+		}
 		test.change(spec, &seen.Nodes.Items[1])
 		for _, result := range ciliumOperator.Judge(spec, seen) {
 			assert.Equal(t, test.holds, result.Verdict == health.Passed, "%s: %s", name, result.Reason)

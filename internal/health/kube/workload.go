@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -21,8 +23,10 @@ type Workload struct {
 	Observed              bool              // the controller has seen the newest spec
 	Desired, Updated, Old int               // pods wanted; pods of the newest template; pods of earlier templates
 	Failure               string            // why its controller cannot create pods; "" if it reports nothing
-	Generation            string            // of a DaemonSet's newest template, as its pods' labels have it; "" if unknown
-	LeftOut               []string          // nodes with a pod of it that are left out
+	NodeSelector          map[string]string // labels that a node must have for its pods
+	Tolerations           []corev1.Toleration
+	Generation            string   // of a DaemonSet's newest template, as its pods' labels have it; "" if unknown
+	LeftOut               []string // nodes with a pod of it that are left out
 }
 
 // Kinds are the kinds of workloads.
