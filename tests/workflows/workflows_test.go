@@ -2,6 +2,7 @@
 package workflows
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -80,6 +81,7 @@ type step struct {
 type workflow struct {
 	Jobs map[string]struct {
 		If       string
+		RunsOn   any `yaml:"runs-on"` // a label, a list of labels, or a group
 		Strategy struct{ Matrix struct{ Target []string } }
 		Steps    []step
 	}
@@ -103,11 +105,53 @@ func TestWorkflows_RunInNoCopyOfThisRepositoryUnasked(t *testing.T) {
 			case "":
 				assert.Equal(t, ours, is.If, "%s: %s", name, job)
 			case "DRIFT_STACKS":
-				assert.Equal(t, "vars.DRIFT_STACKS != ''", is.If, "%s: %s", name, job)
+				assert.Equal(t, "vars.DRIFT_STACKS != '' && github.event.repository.private", is.If, "%s: %s", name, job)
 			default:
 				condition, _, _ := strings.Cut(strings.Trim(is.If, "("), ")")
 				assert.Equal(t, ours+" || vars."+asked+" == 'yes'", condition, "%s: %s", name, job)
 			}
+		}
+	}
+}
+
+// ofTheTemplate is the workflow of a repository that Slipway writes.
+const ofTheTemplate = "templates/cluster/.github/workflows/check.yaml"
+
+// A fork of a public repository can run its code on the runners of that repository, which are in the network of the cluster.
+func TestWorkflows_RunOnAnOwnRunnerInAPrivateRepositoryOnly(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))
+	require.NoError(t, err)
+	own := 0
+	for _, file := range append(files, filepath.Join(repository, ofTheTemplate)) {
+		name, err := filepath.Rel(repository, file)
+		require.NoError(t, err)
+		var w workflow
+		parse(t, name, &w)
+		for job, is := range w.Jobs {
+			require.NotNil(t, is.RunsOn, "%s: %s", name, job)
+			if on := fmt.Sprint(is.RunsOn); !strings.Contains(on, "self-hosted") && !strings.Contains(on, "${{") {
+				continue
+			}
+			own++
+			assert.NotContains(t, is.If, "||", "%s: %s", name, job)
+			assert.Contains(t, strings.Split(is.If, " && "), "github.event.repository.private", "%s: %s", name, job)
+		}
+	}
+	assert.Equal(t, 2, own)
+}
+
+// fromTheOwner is a variable or a secret that the owner of a repository sets.
+var fromTheOwner = regexp.MustCompile(`\b(?:vars|secrets)\.([A-Z_]+)`)
+
+func TestWorkflows_ADocumentNamesEachVariableAndSecret(t *testing.T) {
+	for file, document := range map[string]string{
+		".github/workflows/drift.yaml": "docs/drift.md", ".github/workflows/preview.yaml": "docs/preview.md",
+		".github/workflows/preview-comment.yaml": "docs/preview.md", ofTheTemplate: "docs/updating.md",
+	} {
+		set, text := fromTheOwner.FindAllStringSubmatch(read(t, file), -1), read(t, document)
+		assert.NotEmpty(t, set, file)
+		for _, one := range set {
+			assert.True(t, strings.Contains(text, "`"+one[1]+"`"), "%s names no `%s` of %s", document, one[1], file)
 		}
 	}
 }
