@@ -74,7 +74,11 @@ func inLab(t *testing.T) []string {
 // step is a step of a job of GitHub.
 type step struct {
 	Run, Uses string
-	With      struct{ Target string }
+	With      struct {
+		Target        string
+		GoVersion     string `yaml:"go-version"`
+		GoVersionFile string `yaml:"go-version-file"`
+	}
 }
 
 // workflow is what the tests read of a workflow of GitHub.
@@ -154,6 +158,24 @@ func TestWorkflows_ADocumentNamesEachVariableAndSecret(t *testing.T) {
 			assert.True(t, strings.Contains(text, "`"+one[1]+"`"), "%s names no `%s` of %s", document, one[1], file)
 		}
 	}
+}
+
+// Renovate leaves the line of Go in a go.mod without go.sum as it is, but a newer Slipway may need a newer Go. go run does not fetch one for
+// a requirement, whatever GOTOOLCHAIN is.
+func TestTemplate_ChecksWithTheNewestGo(t *testing.T) {
+	var w workflow
+	parse(t, ofTheTemplate, &w)
+	setups := 0
+	for job, is := range w.Jobs {
+		for _, one := range is.Steps {
+			if strings.HasPrefix(one.Uses, "actions/setup-go@") {
+				setups++
+				assert.Equal(t, "stable", one.With.GoVersion, job)
+				assert.Empty(t, one.With.GoVersionFile, job)
+			}
+		}
+	}
+	assert.Equal(t, 2, setups)
 }
 
 // A skipped preview has no result, and did not fail.
