@@ -45,3 +45,22 @@ func TestTemplate_RenovateIgnoresWhatTheCommandWritesAndNothingElse(t *testing.T
 		assert.False(t, ignored(t, config, name), name)
 	}
 }
+
+// Default versions skip no minor release if Slipway skips none.
+func TestTemplate_RenovateProposesEachMinorReleaseOfSlipway(t *testing.T) {
+	code, folder, problems := newRepository(t, "home", "--domain", "")
+	require.Equal(t, command.Done, code, problems)
+	made := files(t, folder)
+	var read struct {
+		PackageRules []struct {
+			MatchPackageNames     []string
+			SeparateMultipleMinor bool
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(made["renovate.json"]), &read))
+	require.Len(t, read.PackageRules, 1)
+	rule := read.PackageRules[0]
+	assert.True(t, rule.SeparateMultipleMinor)
+	require.Len(t, rule.MatchPackageNames, 1)
+	assert.Contains(t, made["go.mod"], "\nrequire "+rule.MatchPackageNames[0]+" v")
+}
