@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,4 +153,54 @@ func TestRenovate_FindsEachOfThemInStackFiles(t *testing.T) {
 		}
 	}
 	assert.Equal(t, want, found)
+}
+
+// ofThePreset are the paths that config:recommended ignores, unless a renovate.json has ignorePaths of its own.
+var ofThePreset = []string{
+	"**/node_modules/**", "**/bower_components/**", "**/vendor/**", "**/examples/**", "**/__tests__/**", "**/test/**", "**/tests/**",
+	"**/__fixtures__/**",
+}
+
+// tracked are the files of this repository: a pipeline's folder has modules of others, too.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	list, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "-z").Output()
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
+}
+
+func TestRenovate_IgnoresNothingThatItShallUpdate(t *testing.T) {
+	text, err := os.ReadFile("../../renovate.json")
+	require.NoError(t, err)
+	var file struct {
+		IgnorePaths    []string
+		CustomManagers []struct{ ManagerFilePatterns []string }
+	}
+	require.NoError(t, json.Unmarshal(text, &file))
+	if file.IgnorePaths == nil {
+		file.IgnorePaths = ofThePreset
+	}
+	found := []*regexp.Regexp{regexp.MustCompile(`(^|/)go\.mod$`)}
+	for _, manager := range file.CustomManagers {
+		for _, pattern := range manager.ManagerFilePatterns {
+			found = append(found, regexp.MustCompile(strings.Trim(pattern, "/")))
+		}
+	}
+	for _, pattern := range file.IgnorePaths {
+		require.Regexp(t, `^\*\*/\w+/\*\*$`, pattern, "a form that this test knows")
+	}
+	ignored := func(name string) bool {
+		return slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(folder string) bool {
+			return slices.Contains(file.IgnorePaths, "**/"+folder+"/**")
+		})
+	}
+	assert.True(t, ignored("lab/vendor/go.mod"))
+	looked := 0
+	for _, name := range tracked(t) {
+		if slices.ContainsFunc(found, func(one *regexp.Regexp) bool { return one.MatchString(name) }) {
+			looked++
+			assert.False(t, ignored(name), name)
+		}
+	}
+	assert.Greater(t, looked, 500)
 }
