@@ -129,4 +129,4 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2-0.20260122202528-d9cc6641c482 // indirect
 )
 
-replace github.com/slipway-platform/slipway => ../
+replace github.com/slipway-platform/slipway => ./..

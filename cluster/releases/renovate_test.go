@@ -204,3 +204,31 @@ func TestRenovate_IgnoresNothingThatItShallUpdate(t *testing.T) {
 	}
 	assert.Greater(t, looked, 500)
 }
+
+var (
+	replacement = regexp.MustCompile(`(?m)^.*=> \..*$`)
+	// forRenovate is what Renovate takes for a replacement by a folder, in lib/modules/manager/gomod/package-tree.ts.
+	forRenovate = regexp.MustCompile(`^[^\S\n]*(?:replace[^\S\n]+)?[^\s/]\S*(?:[^\S\n]+\S+)?[^\S\n]+=>[^\S\n]+\.{1,2}/\S+`)
+)
+
+// An update of a module changes the indirect requirements of the modules that name its folder: without them, Go would not build these.
+func TestRenovate_TidiesTheModulesThatNameAFolder(t *testing.T) {
+	text, err := os.ReadFile("../../renovate.json")
+	require.NoError(t, err)
+	var file struct{ PostUpdateOptions []string }
+	require.NoError(t, json.Unmarshal(text, &file))
+	assert.Equal(t, []string{"gomodTidyAll"}, file.PostUpdateOptions)
+	looked := 0
+	for _, name := range tracked(t) {
+		if path.Base(name) != "go.mod" {
+			continue
+		}
+		text, err := os.ReadFile("../../" + name)
+		require.NoError(t, err)
+		for _, line := range replacement.FindAllString(string(text), -1) {
+			looked++
+			assert.Regexp(t, forRenovate, line, name)
+		}
+	}
+	assert.Greater(t, looked, 3)
+}
