@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/siderolabs/gen/xslices"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/syntax"
@@ -33,11 +36,11 @@ func (j *job) prepare(ctx context.Context) error {
 // give uploads the snapshot, once it was verified and compared with the cluster.
 func (j *job) give(ctx context.Context) error {
 	if j.from == nil {
-		from, err := j.Recovery.open(ctx)
+		from, others, err := j.Recovery.open(ctx)
 		if err != nil {
 			return refusal{fmt.Errorf("%s: %s: %w", recoverFrom, j.Recovery.From, err)}
 		}
-		j.from = from
+		j.from, j.others = from, others
 	}
 	j.Once("uploading the snapshot %s, %d bytes, to %s", j.Recovery.From, j.from.Bytes, j.node.Name)
 	return j.upload(ctx, j.node, j.from.Reader())
@@ -107,17 +110,17 @@ func (r Recovery) read(ctx context.Context) (*snapshot.Opened, error) {
 	return snapshot.Open(path, r.Identity)
 }
 
-// open opens the declared snapshot, and refuses that of another cluster.
-func (r Recovery) open(ctx context.Context) (*snapshot.Opened, error) {
+// open opens the declared snapshot, and refuses that of another cluster. It returns the snapshot's nodes that are not declared, too.
+func (r Recovery) open(ctx context.Context) (*snapshot.Opened, []string, error) {
 	opened, err := r.read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	contents, err := opened.Contents()
 	if err := errors.Join(err, contents.Names(r.Nodes), contents.Readable(r.Key)); err != nil {
-		return nil, errors.Join(err, opened.Close())
+		return nil, nil, errors.Join(err, opened.Close())
 	}
-	return opened, nil
+	return opened, xslices.Filter(contents.Nodes, func(name string) bool { return !slices.Contains(r.Nodes, name) }), nil
 }
 
 // lost is the error of a cluster that existed, and of which no control plane has etcd.

@@ -58,6 +58,25 @@ func TestRun_RestoresTheDeclaredSnapshotOnNewControlPlanes(t *testing.T) {
 	})
 }
 
+// A Node object of a machine that was removed after the snapshot stays NotReady, and nothing else would say so.
+func TestRun_NamesNodesOfTheSnapshotThatAreNotDeclared(t *testing.T) {
+	spec, _ := recoverySpec(t)
+	spec.Recovery.Nodes = []string{"infra-cp-1", "infra-worker-1"}
+	folder, err := snapshot.Folder("snapshots")
+	require.NoError(t, err)
+	spec.Recovery.From = "older.db"
+	data := snapshottest.New(t, snapshottest.Node("infra-cp-1"), snapshottest.Node("infra-worker-8"), snapshottest.Node("infra-worker-9"))
+	_, err = snapshot.Save(bytes.NewReader(data), filepath.Join(folder, spec.Recovery.From), nil)
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		result, err := run(t.Context(), spec, newCluster(), &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.Equal(t, []string{"infra-worker-8", "infra-worker-9"}, result.Undeclared)
+		assert.Contains(t, result.Sentence(), "; the snapshot has nodes that are not declared: infra-worker-8, infra-worker-9; "+
+			"if one stays NotReady after the next up: kubectl delete node NAME")
+	})
+}
+
 func TestRun_RestoresNothingWhileEtcdExists(t *testing.T) {
 	spec, _ := recoverySpec(t)
 	c := newCluster()
@@ -166,7 +185,7 @@ func TestRecovery_ReadsAnObjectOfTheBucketAndLeavesNothingBehind(t *testing.T) {
 	recovery, data := recoveryFromBucket(t, &buckettest.Server{})
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	opened, err := recovery.open(t.Context())
+	opened, _, err := recovery.open(t.Context())
 	require.NoError(t, err)
 	got, err := io.ReadAll(opened.Reader())
 	require.NoError(t, err)

@@ -25,19 +25,31 @@ type Report struct {
 	Bootstrapped bool   `json:"bootstrapped"`        // this run bootstrapped it
 	Recovered    string `json:"recovered,omitempty"` // file of the snapshot that this run made it from
 	Unused       string `json:"unused,omitempty"`    // file of the snapshot that is declared and was not needed
+
+	Undeclared []string `json:"undeclared,omitempty"` // nodes of the restored snapshot that are not declared
 }
 
 // Sentence returns the result in one sentence.
 func (r Report) Sentence() string {
 	switch {
 	case r.Recovered != "":
-		return fmt.Sprintf("etcd was restored from %s on %s and is healthy; remove lifecycle.snapshots.recoverFrom now", r.Recovered, r.Node)
+		return fmt.Sprintf("etcd was restored from %s on %s and is healthy; remove lifecycle.snapshots.recoverFrom now", r.Recovered, r.Node) +
+			r.undeclaredText()
 	case r.Bootstrapped:
 		return fmt.Sprintf("etcd was bootstrapped on %s and is healthy", r.Node)
 	case r.Unused != "":
 		return fmt.Sprintf("etcd already exists: %s is healthy, and %s is not restored; remove lifecycle.snapshots.recoverFrom", r.Node, r.Unused)
 	}
 	return fmt.Sprintf("etcd already exists: %s is healthy", r.Node)
+}
+
+// undeclaredText says what becomes of nodes that the restored cluster has again, as the end of a sentence; "" without any.
+func (r Report) undeclaredText() string {
+	if len(r.Undeclared) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the snapshot has nodes that are not declared: %s; if one stays NotReady after the next up: kubectl delete node NAME",
+		strings.Join(r.Undeclared, ", "))
 }
 
 // Text is empty: standard output has the report as JSON only.
@@ -132,6 +144,7 @@ type job struct {
 	*probe.Progress
 	node   turn.Node        // the one to bootstrap
 	from   *snapshot.Opened // what is restored; nil until it is needed
+	others []string         // nodes that it has, and the declaration has not
 	done   bool             // this run has bootstrapped
 	since  time.Time        // when it did
 	silent time.Time        // until then, a call to recover whose answer was lost may have an effect; zero without such a call
@@ -150,7 +163,7 @@ func (j *job) report(node string) Report {
 	switch {
 	case !j.Recovery.restores():
 	case report.Bootstrapped:
-		report.Recovered = j.Recovery.From
+		report.Recovered, report.Undeclared = j.Recovery.From, j.others
 	default:
 		report.Unused = j.Recovery.From
 	}
