@@ -110,7 +110,7 @@ go run ./cmd/slipway-probe snapshot --talosconfig "$2" --recipient "$3" --to "$X
 	l.in("sh", "-ec", take, "sh", l.project, talosconfig, recipient, name)
 }
 
-// destroyVMs destroys VMs in Proxmox VE, as a failed storage does: those of these names, or all.
+// destroyVMs destroys VMs in Proxmox VE, without Pulumi: those of these names, or all.
 func destroyVMs(l *lab, names ...string) {
 	l.t.Helper()
 	left := len(l.status().VMs)
