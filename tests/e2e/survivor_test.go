@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/tests/docs"
 )
 
 // TestRestore_TwoOfThreeControlPlanesAreMadeAnewFromTheSurvivorsData rehearses the way back of docs/recovery.md when two of three control
@@ -23,7 +25,7 @@ func TestRestore_TwoOfThreeControlPlanesAreMadeAnewFromTheSurvivorsData(t *testi
 		return err != nil
 	})
 
-	l.fetchesDatabase("")
+	l.fetchesDatabase("true")
 	l.pulumi("refresh", "--yes", "--skip-preview", "--target", "**-vm", "--target", "**-iso", "--stack", "infra")
 	l.declare("lifecycle", map[string]any{"snapshots": map[string]any{"recoverFrom": "survivor.db"}})
 	preview := func() (string, error) {
@@ -32,7 +34,7 @@ func TestRestore_TwoOfThreeControlPlanesAreMadeAnewFromTheSurvivorsData(t *testi
 	out, err := preview()
 	require.Error(t, err, "the database has no checksum")
 	require.Contains(t, out, "survivor.db cannot be restored")
-	l.fetchesDatabase("openssl dgst -sha256 -binary survivor")
+	l.fetchesDatabase(survivorsChecksum)
 	out, err = preview()
 	require.NoError(t, err, "%s", end(out))
 	require.NotContains(t, out, "cannot be restored")
@@ -53,14 +55,20 @@ func TestRestore_TwoOfThreeControlPlanesAreMadeAnewFromTheSurvivorsData(t *testi
 	unprotectAndDestroy(l)
 }
 
-// fetchesDatabase puts the survivor's database of etcd where a run looks for snapshots, with what a command adds.
-func (l *lab) fetchesDatabase(checksum string) {
+// survivorsChecksum is the command of docs/recovery.md that prints the checksum of the survivor's database.
+const survivorsChecksum = "openssl dgst -sha256 -binary survivor"
+
+// fetchesDatabase runs the commands of docs/recovery.md that put the survivor's database of etcd where a run looks for snapshots, with
+// another command in the place of that for the checksum.
+func (l *lab) fetchesDatabase(another string) {
 	l.t.Helper()
-	const fetch = `umask 077; folder=$XDG_STATE_HOME/slipway/snapshots; mkdir -p "$folder"; cd "$XDG_STATE_HOME"
-talosctl --context=infra --nodes=10.25.11.11 read /var/lib/etcd/member/snap/db >survivor
-(cat survivor; CHECKSUM) >"$folder/survivor.db"`
-	if checksum == "" {
-		checksum = "true"
-	}
-	l.in("sh", "-ec", strings.ReplaceAll(fetch, "CHECKSUM", checksum))
+	const document = "docs/recovery.md"
+	steps, err := docs.Steps(l.t.Name(), document, readDocument(l.t, document))
+	require.NoError(l.t, err)
+	require.Len(l.t, steps, 1)
+	step := steps[0]
+	require.Contains(l.t, step.Commands, survivorsChecksum)
+	step.Commands = strings.NewReplacer("talosctl -n ADDRESS", "talosctl --context=infra --nodes=10.25.11.11", survivorsChecksum, another).
+		Replace(step.Commands)
+	l.runs(l.t, step, nil)
 }
