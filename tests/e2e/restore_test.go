@@ -152,6 +152,7 @@ func lostState(l *lab) {
 	l.pulumi("stack", "init", "infra")
 	l.fails("is not in this stack's state")
 	l.pulumi("stack", "import", "--stack", "infra", "--file", filepath.Join(l.home(), "infra-state.json"))
+	l.pulumi("preview", "--expect-no-changes", "--stack", "infra")
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
