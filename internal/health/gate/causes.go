@@ -97,7 +97,7 @@ func (seen *Cluster) nodeDown(want Machine) string {
 	switch node, registered := seen.node(want.Name); {
 	case seen.Nodes.Synced && !registered:
 		return want.Name + " is not registered"
-	case node.Ready == "Unknown":
+	case node.silent():
 		return want.Name + " has stopped reporting"
 	}
 	return ""

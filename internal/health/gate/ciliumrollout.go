@@ -36,7 +36,7 @@ func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloa
 	}
 	var results []health.Result
 	for _, w := range workloads.Items {
-		w, _ = w.Without(spec.Skip.Has, seen.Agents.Items)
+		w, _ = w.Without(seen.leftOut(spec), seen.Agents.Items)
 		kind, result := strings.ToLower(w.Kind), health.Pass(subject)
 		switch behind := w.Behind(); {
 		// Inline manifests have Helm's annotation, too, so that a release can take the objects over. In that mode it means nothing.

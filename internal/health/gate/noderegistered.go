@@ -31,23 +31,20 @@ type Node struct {
 var nodeRegistered = check{
 	Name: "every declared node is registered under its name",
 	Looks: "there is a Node object of that name, and the kubelet reports to it; nodes that are not declared and nodes that are cordoned are " +
-		"listed, and the gate opens all the same",
+		"listed, and the gate opens all the same; of those that are not declared and have stopped reporting, no pods are awaited",
 	ByHand: "talosctl -n ADDRESS get hostnamestatus,nodename",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		if results := unread(seen, "", "nodes", seen.Nodes); results != nil {
 			return results
 		}
-		known := map[string]bool{}
-		for _, machine := range slices.Concat(spec.Nodes, spec.Others) {
-			known[machine.Name] = true
-		}
+		renamed := map[string]bool{}
 		var results []health.Result
 		for _, want := range spec.Nodes {
 			node, registered := seen.node(want.Name)
 			other := seen.misnamed(want)
 			switch {
 			case other != "":
-				known[other] = true
+				renamed[other] = true
 				results = append(results, registeredAs(want, other))
 			case node.Cordoned:
 				remark := health.Skip(want.Name, "is cordoned, by a person or by a run of up that was ended, and takes no new pods")
@@ -59,13 +56,33 @@ var nodeRegistered = check{
 			}
 		}
 		for _, node := range seen.Nodes.Items {
-			if !known[node.Name] && !spec.Skip.Has(node.Name) {
-				remark := health.Skip(node.Name, "is registered and not declared, so it is not judged; declare it, or remove it from the cluster")
-				results = append(results, remark.WithCommand("kubectl get node -o wide "+node.Name))
+			if !spec.knows(node.Name) && !renamed[node.Name] {
+				results = append(results, undeclared(node))
 			}
 		}
 		return results
 	},
+}
+
+func undeclared(node Node) health.Result {
+	if node.silent() {
+		return health.Skip(node.Name, "is registered and not declared, and has stopped reporting, so neither it nor its pods are judged; "+
+			"if its machine is gone, remove it: kubectl delete node "+node.Name).WithCommand("kubectl describe node " + node.Name)
+	}
+	return health.Skip(node.Name, "is registered and not declared, so it is not judged; declare it, or remove it from the cluster").
+		WithCommand("kubectl get node -o wide " + node.Name)
+}
+
+// silent reports whether the kubelet has stopped reporting: nothing changes the node's pods then.
+func (n Node) silent() bool { return n.Ready == "Unknown" }
+
+// leftOut returns the nodes whose pods are not awaited: those of lifecycle.skip, and those that nothing declares and that are silent, such as
+// the Node object of a machine that was removed by hand. An undeclared node whose kubelet works takes part in rollouts like any other.
+func (seen *Cluster) leftOut(spec *Spec) func(node string) bool {
+	return func(name string) bool {
+		node, registered := seen.node(name)
+		return spec.Skip.Has(name) || registered && node.silent() && !spec.knows(name)
+	}
 }
 
 func registeredAs(want Machine, other string) health.Result {
@@ -97,7 +114,7 @@ func (seen *Cluster) node(name string) (Node, bool) {
 func (seen *Cluster) misnamed(want Machine) string {
 	right, _ := seen.node(want.Name)
 	other, _ := seen.Nodes.Find(func(n Node) bool {
-		return n.Name != want.Name && n.hasAddress(want) && n.Ready != "Unknown" &&
+		return n.Name != want.Name && n.hasAddress(want) && !n.silent() &&
 			(right.Name == "" || n.Reported.After(right.Reported))
 	})
 	return other.Name

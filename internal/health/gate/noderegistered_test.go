@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 var _ = healthyPart(func(spec *Spec, seen *Cluster) {
@@ -65,11 +66,40 @@ func TestGate_ASilentNodeObjectWithTheAddressIsNotTheMachineUnderAnotherName(t *
 	}
 }
 
-func TestGate_ANodeObjectThatWasLeftBehindIsARemarkOnly(t *testing.T) {
+// leftBehind returns a cluster with the Node object of a machine that is gone, and with its agent's pod, which nothing replaces any more.
+func leftBehind(ready string) (*Spec, *Cluster) {
 	spec := declared()
 	seen := healthy(spec)
 	seen.Nodes.Items[4].Reported = time.Unix(1001, 0)
 	seen.Nodes.Items = append(seen.Nodes.Items,
-		Node{Name: "talos-xyz", Ready: "Unknown", Addresses: seen.Nodes.Items[4].Addresses, Reported: time.Unix(1000, 0)})
+		Node{Name: "talos-xyz", Ready: ready, Addresses: []netip.Addr{ip("10.25.11.98")}, Reported: time.Unix(1000, 0)})
+	labels := map[string]string{"k8s-app": "cilium"}
+	seen.Agents.Items = append(seen.Agents.Items,
+		kube.Pod{Namespace: "kube-system", Name: "cilium-old", Node: "talos-xyz", Phase: "Running", Labels: labels})
+	seen.AgentSets.Items[0].Selector = labels
+	seen.AgentSets.Items[0].Desired++
+	return spec, seen
+}
+
+var _ = scenario("node-left-behind", true, func() (*Spec, *Cluster) { return leftBehind("Unknown") })
+
+var _ = scenario("node-left-behind-blocks-a-rollout", false, func() (*Spec, *Cluster) {
+	spec, seen := leftBehind("Unknown")
+	seen.AgentSets.Items[0].Updated -= 2
+	return spec, seen
+})
+
+func TestGate_ANodeThatIsNotDeclaredCountsOnlyWhileItsKubeletReports(t *testing.T) {
+	for ready, holds := range map[string]bool{"Unknown": true, "True": false, "False": false} {
+		assert.Equal(t, holds, health.Hold(Evaluate(leftBehind(ready))), ready)
+	}
+	spec, seen := leftBehind("Unknown")
+	spec.Others = []Machine{{Name: "talos-xyz"}}
+	assert.False(t, health.Hold(Evaluate(spec, seen)), "a declared node that the gate does not wait for")
+}
+
+func TestGate_ANodeObjectThatWasLeftBehindIsARemarkOnly(t *testing.T) {
+	spec, seen := leftBehind("Unknown")
+	seen.Nodes.Items[5].Addresses = seen.Nodes.Items[4].Addresses
 	assert.True(t, health.Hold(Evaluate(spec, seen)))
 }

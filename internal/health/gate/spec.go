@@ -125,3 +125,9 @@ func chosen[T interface {
 func (s *Spec) controlPlanes() []Machine {
 	return xslices.Filter(s.Nodes, func(m Machine) bool { return m.Role == cluster.ControlPlane })
 }
+
+// knows reports whether a node is declared, awaited or not.
+func (s *Spec) knows(node string) bool {
+	named := func(m Machine) bool { return m.Name == node }
+	return slices.ContainsFunc(s.Nodes, named) || slices.ContainsFunc(s.Others, named) || s.Skip.Has(node)
+}
