@@ -153,6 +153,10 @@ func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
 			func(t *testing.T, r *rig) { fakecluster.PutAgent(t, r.kube, members[1], false) },
 			func(t *testing.T, r *rig) { fakecluster.PutAgent(t, r.kube, members[1], true) },
 		},
+		"Envoy Ready": {
+			func(t *testing.T, r *rig) { fakecluster.PutEnvoy(t, r.kube, members[1], false) },
+			func(t *testing.T, r *rig) { fakecluster.PutEnvoy(t, r.kube, members[1], true) },
+		},
 		"kubelet runs": {
 			func(t *testing.T, r *rig) {
 				r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {

@@ -78,6 +78,9 @@ func (g *Gate) watchCilium(w *watches[gate.Cluster]) {
 	keep(w, of(kubeapi.Pods, gate.OperatorSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Operators })
 	keep(w, of(kubeapi.DaemonSets, cluster.CiliumAgentSelector), plain(workload),
 		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.AgentSets })
+	keep(w, of(kubeapi.Pods, gate.EnvoySelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Envoys })
+	keep(w, of(kubeapi.DaemonSets, gate.EnvoySelector), plain(workload),
+		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.EnvoySets })
 	keep(w, of(kubeapi.Deployments, gate.OperatorSelector), plain(workload),
 		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.Operator })
 	config := of(kubeapi.ConfigMaps, "")

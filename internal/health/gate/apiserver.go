@@ -61,7 +61,7 @@ var apiServerReady = check{
 func (seen *Cluster) watchBroken() *health.Broken {
 	for _, err := range []*health.Broken{
 		seen.Nodes.Err, seen.Services.Err, seen.Agents.Err, seen.Operators.Err, seen.AgentSets.Err, seen.Operator.Err, seen.Config.Err,
-		seen.Ranges.Err,
+		seen.Ranges.Err, seen.Envoys.Err, seen.EnvoySets.Err,
 	} {
 		if err != nil && err.Gone {
 			return err

@@ -61,14 +61,15 @@ func agentReady(subject string, pod kube.Pod, version string) health.Result {
 	return result.WithCommand(fmt.Sprintf("kubectl -n %s describe pod %s", pod.Namespace, pod.Name)).Asks(pod.Events())
 }
 
-// agentOn returns the agent pod of a node. A pod that is being deleted counts only if there is no other.
-func (seen *Cluster) agentOn(node string) (kube.Pod, bool) {
-	var agent kube.Pod
-	found := false
-	for _, pod := range seen.Agents.Items {
-		if pod.Node == node && (!found || agent.Deleting) {
-			agent, found = pod, true
+// agentOn returns the agent pod of a node.
+func (seen *Cluster) agentOn(node string) (kube.Pod, bool) { return podOn(node, seen.Agents.Items) }
+
+// podOn returns the pod of a node. A pod that is being deleted counts only if there is no other.
+func podOn(node string, pods []kube.Pod) (on kube.Pod, found bool) {
+	for _, pod := range pods {
+		if pod.Node == node && (!found || on.Deleting) {
+			on, found = pod, true
 		}
 	}
-	return agent, found
+	return on, found
 }

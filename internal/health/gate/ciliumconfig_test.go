@@ -10,6 +10,7 @@ var _ = healthyPart(func(spec *Spec, seen *Cluster) {
 	seen.Config = health.Seen[Settings]{Synced: true, Items: []Settings{{
 		"cluster-name": "infra", "cluster-id": "1", "routing-mode": "tunnel", "enable-ipv4": "true",
 		"enable-ipv6": strconv.FormatBool(len(spec.Network.PodCIDRs) > 1), "ipv4-native-routing-cidr": "10.244.0.0/16",
+		"external-envoy-proxy": "true",
 	}}}
 })
 

@@ -12,15 +12,21 @@ import (
 // Without this check the gate could open on the pods of the old template, right after the chart's values changed.
 var ciliumRollout = check{
 	Name:   "Cilium's newest version is rolled out",
-	Looks:  "DaemonSet and Deployment have as many pods of their newest spec as wanted; in mode helm they belong to a release",
+	Looks:  "DaemonSets and Deployment have as many pods of their newest spec as wanted; in mode helm they belong to a release",
 	ByHand: "kubectl -n NAMESPACE rollout status daemonset/cilium; kubectl -n NAMESPACE rollout status deployment/cilium-operator",
 	Judge: withCilium(func(spec *Spec, seen *Cluster) []health.Result {
-		return append(rollout("agent DaemonSet", spec, seen, cluster.CiliumAgentSelector, seen.AgentSets),
-			rollout("operator Deployment", spec, seen, OperatorSelector, seen.Operator)...)
+		results := append(rollout("agent DaemonSet", spec, seen, cluster.CiliumAgentSelector, seen.AgentSets, seen.Agents.Items),
+			rollout("operator Deployment", spec, seen, OperatorSelector, seen.Operator, nil)...)
+		if seen.hasEnvoy() {
+			results = append(results, rollout("Envoy DaemonSet", spec, seen, EnvoySelector, seen.EnvoySets, seen.Envoys.Items)...)
+		}
+		return results
 	}),
 }
 
-func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloads health.Seen[kube.Workload]) []health.Result {
+func rollout(
+	subject string, spec *Spec, seen *Cluster, selector string, workloads health.Seen[kube.Workload], pods []kube.Pod,
+) []health.Result {
 	if results := unread(seen, subject, "it", workloads); results != nil {
 		return results
 	}
@@ -36,7 +42,7 @@ func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloa
 	}
 	var results []health.Result
 	for _, w := range workloads.Items {
-		w, _ = w.Without(seen.leftOut(spec), seen.Agents.Items)
+		w, _ = w.Without(seen.leftOut(spec), pods)
 		kind, result := strings.ToLower(w.Kind), health.Pass(subject)
 		switch behind := w.Behind(); {
 		// Inline manifests have Helm's annotation, too, so that a release can take the objects over. In that mode it means nothing.

@@ -28,6 +28,7 @@ var _ = fault("cilium-by-hand", func(c *Cluster) { c.AgentSets.Items[0].Release 
 
 var _ = fault("cilium-not-installed", func(c *Cluster) {
 	c.AgentSets.Items, c.Operator.Items, c.Agents.Items, c.Operators.Items, c.Config.Items = nil, nil, nil, nil, nil
+	c.Envoys.Items, c.EnvoySets.Items = nil, nil
 	c.Ranges = health.Seen[Ranges]{Err: &health.Broken{Reason: "the API server does not know ciliumnodes", Unknown: true}}
 	for i := range c.Nodes.Items {
 		c.Nodes.Items[i].Ready = "False"
@@ -43,6 +44,7 @@ func TestGate_InModeHelmCiliumMustBelongToARelease(t *testing.T) {
 			spec.Cilium.Mode = mode
 			seen := healthy(spec)
 			seen.AgentSets.Items[0].Release, seen.Operator.Items[0].Release = release, release
+			seen.EnvoySets.Items[0].Release = release
 			results := Evaluate(spec, seen)
 			assert.Equal(t, holds, health.Hold(results), "mode %q, release %q", mode, release)
 			if !holds {

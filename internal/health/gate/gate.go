@@ -36,6 +36,7 @@ var Checks = []check{
 	ciliumRollout,
 	ciliumConfig,
 	ciliumAgents,
+	ciliumEnvoy,
 	ciliumOperator,
 	nodeReady,
 	ciliumStatus,
@@ -50,8 +51,10 @@ type Cluster struct {
 	Nodes     health.Seen[Node]
 	Services  health.Seen[Ranges] // ServiceCIDR objects
 	Agents    health.Seen[kube.Pod]
+	Envoys    health.Seen[kube.Pod]
 	Operators health.Seen[kube.Pod]
 	AgentSets health.Seen[kube.Workload] // DaemonSets with the agents' labels
+	EnvoySets health.Seen[kube.Workload] // DaemonSets with Envoy's labels
 	Operator  health.Seen[kube.Workload] // Deployments with the operators' labels
 	Config    health.Seen[Settings]      // the ConfigMap cilium-config
 	Ranges    health.Seen[Ranges]        // CiliumNode objects

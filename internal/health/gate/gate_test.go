@@ -98,6 +98,7 @@ var _ = scenario("without-cni", true, func() (*Spec, *Cluster) {
 	seen := healthy(spec)
 	empty := &Cluster{}
 	seen.Agents, seen.Operators, seen.AgentSets, seen.Operator = empty.Agents, empty.Operators, empty.AgentSets, empty.Operator
+	seen.Envoys, seen.EnvoySets = empty.Envoys, empty.EnvoySets
 	seen.CiliumHealth, seen.CiliumStatus, seen.Config, seen.Ranges = nil, nil, empty.Config, empty.Ranges
 	for i := range seen.Nodes.Items {
 		seen.Nodes.Items[i].Ready = "False"

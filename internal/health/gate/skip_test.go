@@ -18,7 +18,7 @@ func withoutThem(skip ...cluster.SkippedNode) (*Spec, *Cluster) {
 		name := spec.Nodes[i].Name
 		onTalos(seen, func(n *TalosNode) { *n = TalosNode{Asked: true, Err: &health.Broken{Reason: "no route to host"}} }, name)
 		seen.Nodes.Items[i].Ready = "Unknown"
-		agentOf(seen, name).Ready = false
+		agentOf(seen, name).Ready, seen.Envoys.Items[i].Ready = false, false
 		delete(seen.CiliumHealth, name)
 		delete(seen.CiliumStatus, name)
 	}

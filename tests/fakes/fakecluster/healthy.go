@@ -60,6 +60,7 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	for _, member := range members {
 		PutNode(t, kube, member, "True")
 		PutAgent(t, kube, member, true)
+		PutEnvoy(t, kube, member, true)
 		PutCiliumNode(t, kube, member, member.podCIDR())
 		talos.Change(member.Address, func(node *TalosNode) {
 			for _, id := range []string{"apid", "machined", "kubelet"} {
@@ -80,8 +81,10 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	kube.Put(t, DaemonSets, rollout("DaemonSet", "cilium", "k8s-app=cilium", nil,
-		map[string]any{"observedGeneration": 1, "desiredNumberScheduled": len(members), "updatedNumberScheduled": len(members)}))
+	for _, name := range []string{"cilium", "cilium-envoy"} {
+		kube.Put(t, DaemonSets, rollout("DaemonSet", name, "k8s-app="+name, nil,
+			map[string]any{"observedGeneration": 1, "desiredNumberScheduled": len(members), "updatedNumberScheduled": len(members)}))
+	}
 	kube.Put(t, Deployments, rollout("Deployment", "cilium-operator", "name=cilium-operator", map[string]any{"replicas": 2},
 		map[string]any{"observedGeneration": 1, "updatedReplicas": 2}))
 	for i := range 2 {
@@ -90,7 +93,7 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
   spec: {nodeName: %s}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`, i, members[0].Name))
 	}
 	kube.Put(t, ConfigMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system},
-  data: {cluster-name: infra, cluster-id: "1",
+  data: {cluster-name: infra, cluster-id: "1", external-envoy-proxy: "true",
   routing-mode: tunnel, enable-ipv4: "true", enable-ipv6: "false", ipv4-native-routing-cidr: `+PodCIDR+`}}`)
 	kube.Put(t, ServiceCIDRs,
 		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
@@ -147,6 +150,15 @@ func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
   status: {phase: Running, conditions: [{type: Ready, status: %[2]q}],
     containerStatuses: [{name: cilium-agent, ready: %[3]t, restartCount: 3, image: x, imageID: x, state: %[4]s}]}}`,
 		member.Name, status, ready, state))
+}
+
+// PutEnvoy adds the pod of Envoy of a member.
+func PutEnvoy(t testing.TB, kube *Kube, member Member, ready bool) {
+	t.Helper()
+	status := map[bool]string{true: "True", false: "False"}[ready]
+	kube.Put(t, Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod,
+  metadata: {name: cilium-envoy-%[1]s, namespace: kube-system, labels: {k8s-app: cilium-envoy}},
+  spec: {nodeName: %[1]s}, status: {phase: Running, conditions: [{type: Ready, status: %[2]q}]}}`, member.Name, status))
 }
 
 // CiliumHealth returns the output of `cilium-health status -o json`; problem is the status of every path to a node's endpoint.
