@@ -148,6 +148,8 @@ func workload(object *unstructured.Unstructured) (kube.Workload, error) {
 		Observed: number("status", "observedGeneration") >= int(object.GetGeneration()),
 		Failure:  replicaFailure(object),
 	}
+	strategy, _, _ := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type")
+	w.OnDelete = strategy == "OnDelete"
 	w.Selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
 	template, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template")
 	of, _ := template.(map[string]any)

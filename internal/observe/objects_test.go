@@ -107,6 +107,11 @@ func TestWorkload_ReadsTheRolloutOfDaemonSetsAndDeployments(t *testing.T) {
 		Tolerations: []corev1.Toleration{{Key: "example.com/a", Operator: "Exists"}}}, deployment)
 	_, err = workload(object(t, `{apiVersion: v1, kind: Pod, metadata: {name: x}}`))
 	assert.Error(t, err)
+	for strategy, onDelete := range map[string]bool{"OnDelete": true, "RollingUpdate": false} {
+		set, err := workload(object(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {updateStrategy: {type: `+strategy+`}}}`))
+		require.NoError(t, err)
+		assert.Equal(t, onDelete, set.OnDelete, strategy)
+	}
 }
 
 func TestParseCiliumHealth_ReadsBothPathsOfEachNode(t *testing.T) {

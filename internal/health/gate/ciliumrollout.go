@@ -42,7 +42,7 @@ func rollout(
 	}
 	var results []health.Result
 	for _, w := range workloads.Items {
-		w, _ = w.Without(seen.leftOut(spec), pods)
+		w, pods := w.Without(seen.leftOut(spec), pods)
 		kind, result := strings.ToLower(w.Kind), health.Pass(subject)
 		switch behind := w.Behind(); {
 		// Inline manifests have Helm's annotation, too, so that a release can take the objects over. In that mode it means nothing.
@@ -50,7 +50,7 @@ func rollout(
 			result = health.Fail(subject, w.Name+" belongs to no Helm release; it was made by an inline manifest or by hand").
 				ForGood().WithCommand(fmt.Sprintf("kubectl -n %s get %s %s -o yaml", w.Namespace, kind, w.Name))
 		case behind != "":
-			result = health.Fail(subject, behind).Asks(w.Events()).
+			result = health.Fail(subject, behind).WithEvidence(w.Former(pods)...).Asks(w.Events()).
 				WithCommand(fmt.Sprintf("kubectl -n %s rollout status %s/%s", w.Namespace, kind, w.Name))
 		}
 		results = append(results, result)

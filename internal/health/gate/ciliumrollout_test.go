@@ -22,6 +22,15 @@ var _ = healthyPart(func(spec *Spec, seen *Cluster) {
 
 var _ = fault("agents-not-rolled-out", func(c *Cluster) { c.AgentSets.Items[0].Updated = 3 })
 
+var _ = fault("agents-replaced-by-hand-only", func(c *Cluster) {
+	set := &c.AgentSets.Items[0]
+	set.Updated, set.OnDelete, set.Generation, set.Selector = 3, true, "2", map[string]string{"k8s-app": "cilium"}
+	for i := range c.Agents.Items {
+		generation := map[bool]string{true: "2", false: "1"}[i < 3]
+		c.Agents.Items[i].Labels = map[string]string{"k8s-app": "cilium", "pod-template-generation": generation}
+	}
+})
+
 var _ = fault("agents-spec-not-observed", func(c *Cluster) { c.AgentSets.Items[0].Observed = false })
 
 var _ = fault("cilium-by-hand", func(c *Cluster) { c.AgentSets.Items[0].Release = "" })

@@ -27,6 +27,7 @@ type Workload struct {
 	Tolerations           []corev1.Toleration
 	Generation            string   // of a DaemonSet's newest template, as its pods' labels have it; "" if unknown
 	LeftOut               []string // nodes with a pod of it that are left out
+	OnDelete              bool     // its update strategy: a pod is replaced only once somebody deletes it
 }
 
 // Kinds are the kinds of workloads.
@@ -44,9 +45,32 @@ func (w Workload) Behind() string {
 			behind += fmt.Sprintf("; if no more come, its pods on nodes that are left out block the others: kubectl delete node %s",
 				strings.Join(w.LeftOut, " "))
 		}
+		if w.OnDelete {
+			behind += "; its update strategy is OnDelete, so a former pod stays until somebody deletes it: delete one after the other, or set " +
+				"RollingUpdate"
+		}
 		return behind
 	}
 	return ""
+}
+
+// Former returns a line of evidence that names the pods of earlier templates which only a person replaces; none if they are not known.
+func (w Workload) Former(pods []Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		if w.OnDelete && w.Generation != "" && w.Owns(pod) && !w.newest(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"former pods: " + strings.Join(names, ", ")}
+}
+
+// newest reports whether a pod of a DaemonSet is of the newest template.
+func (w Workload) newest(pod Pod) bool {
+	return w.Generation != "" && pod.Labels["pod-template-generation"] == w.Generation
 }
 
 // Without returns the workload and the pods as they are without nodes that are left out: a DaemonSet has a pod on each, which cannot be
@@ -63,7 +87,7 @@ func (w Workload) Without(skips func(node string) bool, pods []Pod) (Workload, [
 			continue
 		}
 		all, known := newest[pod.Node]
-		newest[pod.Node] = (all || !known) && w.Generation != "" && pod.Labels["pod-template-generation"] == w.Generation
+		newest[pod.Node] = (all || !known) && w.newest(pod)
 	}
 	for _, updated := range newest {
 		w.Desired--
@@ -121,7 +145,7 @@ func (w Workload) Rollout(pods health.Seen[Pod]) health.Result {
 	result := health.Pass(subject)
 	switch behind := w.Behind(); {
 	case behind != "":
-		result = health.Fail(subject, behind)
+		result = health.Fail(subject, behind).WithEvidence(w.Former(pods.Items)...)
 	case ready < w.Desired:
 		result = health.Fail(subject, fmt.Sprintf("%d of %d pods are Ready", ready, w.Desired))
 	case w.Old > 0:

@@ -63,6 +63,14 @@ func TestWorkloads_ThePodOfADaemonSetOnANodeThatIsLeftOutIsNotMissed(t *testing.
 		"block the others: kubectl delete node cp-2")
 }
 
+func TestWorkloads_OneThatReplacesNoPodsByItselfIsNamedWithTheRemedy(t *testing.T) {
+	seen := aRelease(func(w *kube.Workload, _ []kube.Pod) { w.Kind, w.Updated, w.OnDelete = "StatefulSet", 1, true })
+	results := rolledOut.Judge(theReleases(), seen)
+	require.Len(t, results, 1)
+	assert.Equal(t, "1 of 2 pods are of the newest spec; its update strategy is OnDelete, so a former pod stays until somebody deletes it: "+
+		"delete one after the other, or set RollingUpdate", results[0].Reason)
+}
+
 // The kubelet of a node that is left out may work. Its pod of the newest spec is no pod of another node.
 func TestWorkloads_ThePodOfANodeThatIsLeftOutCountsForNoOtherNode(t *testing.T) {
 	deployment, daemonSet := Place{Kind: "Deployment", Namespace: "kube-system"}, Place{Kind: "DaemonSet", Namespace: "kube-system"}
