@@ -94,7 +94,7 @@ func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.R
 	return ctx.RegisterResourceHook(m.NameOf(node.Name, "move"), func(change *pulumi.ResourceHookArgs) error {
 		from, moves := movedFrom(change.OldOutputs, node)
 		if moves && !mayMove(node, change.OldInputs) {
-			return errNotPinned(node, from)
+			return errNotPinned(node, from, m.Cluster.Proxmox.Nodes)
 		}
 		if ctx.DryRun() {
 			return nil

@@ -21,7 +21,7 @@ import (
 func (h Hypervisor) Place(ctx *pulumi.Context, owner machines.Owner, after []pulumi.Resource) (pulumi.Resource, error) {
 	declared, name := owner.Machines(), owner.NameOf("hosts")
 	hook, err := ctx.RegisterResourceHook(name, func(change *pulumi.ResourceHookArgs) error {
-		return refuseMoves(declared, component.Plain(change.OldInputs["input"]))
+		return refuseMoves(declared, owner.Cluster.Proxmox.Nodes, component.Plain(change.OldInputs["input"]))
 	}, &pulumi.ResourceHookOptions{OnDryRun: true})
 	if err != nil {
 		return nil, err
@@ -34,8 +34,9 @@ func (h Hypervisor) Place(ctx *pulumi.Context, owner machines.Owner, after []pul
 		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))
 }
 
-// refuseMoves returns an error for every machine that would move from its stored Proxmox node without a pin.
-func refuseMoves(machines []cluster.Machine, stored resource.PropertyValue) error {
+// refuseMoves returns an error for every machine that would move from its stored Proxmox node without a pin. hosts are those that are
+// declared.
+func refuseMoves(machines []cluster.Machine, hosts []string, stored resource.PropertyValue) error {
 	if !stored.IsObject() {
 		return nil
 	}
@@ -43,7 +44,7 @@ func refuseMoves(machines []cluster.Machine, stored resource.PropertyValue) erro
 	for _, node := range machines {
 		from := component.Plain(stored.ObjectValue()[resource.PropertyKey(node.Name)])
 		if from.IsString() && from.StringValue() != node.Home() && !node.Pinned() {
-			problems = append(problems, errNotPinned(node, from.StringValue()))
+			problems = append(problems, errNotPinned(node, from.StringValue(), hosts))
 		}
 	}
 	return errors.Join(problems...)
@@ -73,10 +74,15 @@ func refuseSnapshot(node cluster.Machine, change *pulumi.ResourceHookArgs, moves
 		"Proxmox node %[4]s, for each snapshot of the VM, then up again", node.Name, node.VMID, seen.Snapshot, seen.Node)
 }
 
-// errNotPinned refuses to move a machine to a Proxmox node that the stack file does not name for it.
-func errNotPinned(node cluster.Machine, from string) error {
-	return fmt.Errorf("%s: %s was placed on %s, and without a host it would be placed on %s now; "+
-		"write host: %s at %s to keep it there, or host: %s to move it", node.Path, node.Name, from, node.Home(), from, node.Path, node.Home())
+// errNotPinned refuses to move a machine to a Proxmox node that the stack file does not name for it. It may stay if its Proxmox node is
+// still one of the declared hosts.
+func errNotPinned(node cluster.Machine, from string, hosts []string) error {
+	remedy := fmt.Sprintf("%s is no longer in proxmox.nodes: write host: %s at %s to move it", from, node.Home(), node.Path)
+	if slices.Contains(hosts, from) {
+		remedy = fmt.Sprintf("write host: %s at %s to keep it there, or host: %s to move it", from, node.Path, node.Home())
+	}
+	return fmt.Errorf("%s: %s was placed on %s, and without a host it would be placed on %s now; %s", node.Path, node.Name, from, node.Home(),
+		remedy)
 }
 
 // awayTag is the tag of a VM that maintenance keeps away from its own Proxmox node. The state has it, too: so a later run may bring the VM

@@ -33,7 +33,7 @@ func TestRefuseMoves_NamesThePinOfEveryMachineThatANewProxmoxNodeWouldMove(t *te
 	}
 	before := clusters.Infra(t, unpin)
 	after := clusters.Infra(t, unpin, grow)
-	err := refuseMoves(after.Machines(), stored(before))
+	err := refuseMoves(after.Machines(), after.Proxmox.Nodes, stored(before))
 	assert.EqualError(t, err,
 		"nodePools[1].nodes[0]: infra-worker-1 was placed on pve1, and without a host it would be placed on pve0 now; "+
 			"write host: pve1 at nodePools[1].nodes[0] to keep it there, or host: pve0 to move it\n"+
@@ -44,10 +44,27 @@ func TestRefuseMoves_NamesThePinOfEveryMachineThatANewProxmoxNodeWouldMove(t *te
 		c.NodePools[1].Nodes[0].Host = "pve1" // stays
 		c.NodePools[1].Nodes[1].Host = "pve3" // moves
 	})
-	assert.NoError(t, refuseMoves(pinned.Machines(), stored(before)))
-	assert.NoError(t, refuseMoves(before.Machines(), stored(before)))
-	assert.NoError(t, refuseMoves(before.Machines(), resource.NewNullProperty()))
-	assert.NoError(t, refuseMoves(before.Machines(), resource.NewProperty(resource.PropertyMap{})), "new machines")
+	assert.NoError(t, refuseMoves(pinned.Machines(), pinned.Proxmox.Nodes, stored(before)))
+	assert.NoError(t, refuseMoves(before.Machines(), before.Proxmox.Nodes, stored(before)))
+	assert.NoError(t, refuseMoves(before.Machines(), before.Proxmox.Nodes, resource.NewNullProperty()))
+	assert.NoError(t, refuseMoves(before.Machines(), before.Proxmox.Nodes, resource.NewProperty(resource.PropertyMap{})), "new machines")
+}
+
+func TestRefuseMoves_KeepsNothingOnAProxmoxNodeThatIsGone(t *testing.T) {
+	before := clusters.Infra(t, func(c *cluster.Cluster) { c.NodePools[1].Nodes[0].Host = "pve3" })
+	after := clusters.Infra(t, func(c *cluster.Cluster) {
+		c.Proxmox.Nodes, c.Proxmox.AllowControlPlanesOnOneHost = []string{"pve1", "pve2"}, true
+		for i := range c.NodePools {
+			c.NodePools[i].Hosts = nil
+			for j := range c.NodePools[i].Nodes {
+				c.NodePools[i].Nodes[j].Host = ""
+			}
+		}
+	})
+	err := refuseMoves(after.Machines(), after.Proxmox.Nodes, stored(before))
+	assert.ErrorContains(t, err, "nodePools[0].nodes[2]: infra-cp-3 was placed on pve3, and without a host it would be placed on pve1 now; "+
+		"pve3 is no longer in proxmox.nodes: write host: pve1 at nodePools[0].nodes[2] to move it")
+	assert.NotContains(t, err.Error(), "host: pve3")
 }
 
 func TestMaintenance_MovesAMachineWithoutAPinAndBringsItBack(t *testing.T) {
@@ -58,8 +75,8 @@ func TestMaintenance_MovesAMachineWithoutAPinAndBringsItBack(t *testing.T) {
 	}
 	quiet := clusters.Infra(t, unpin)
 	busy := clusters.Infra(t, unpin, func(c *cluster.Cluster) { c.Proxmox.Maintenance = []string{"pve1"} })
-	assert.NoError(t, refuseMoves(busy.Machines(), stored(quiet)), "a machine stays at home")
-	assert.NoError(t, refuseMoves(quiet.Machines(), stored(busy)))
+	assert.NoError(t, refuseMoves(busy.Machines(), busy.Proxmox.Nodes, stored(quiet)), "a machine stays at home")
+	assert.NoError(t, refuseMoves(quiet.Machines(), quiet.Proxmox.Nodes, stored(busy)))
 
 	home, moved := worker1(quiet), worker1(busy)
 	inputs := func(c *cluster.Cluster, node cluster.Machine) resource.PropertyMap {
