@@ -28,9 +28,9 @@ var ciliumOperator = check{
 			return []health.Result{health.Block("", "Cilium is not installed")}
 		}
 		operator, usable := seen.Operator.Items[0], 0
-		replicas := operator.Desired
+		replicas, leftOut := operator.Desired, seen.leftOut(spec)
 		for _, node := range seen.Nodes.Items {
-			if !node.Cordoned && !spec.Skip.Has(node.Name) && node.takes(operator) {
+			if !node.Cordoned && !leftOut(node.Name) && node.takes(operator) {
 				usable++
 			}
 		}

@@ -45,6 +45,8 @@ func TestGate_AnOperatorIsNotExpectedWhereItsPodCannotRun(t *testing.T) {
 		"a taint of the user":          {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/gpu=yes:NoSchedule"} }, true},
 		"a dead node":                  {func(_ *Spec, n *Node) { n.Taints = []string{"node.kubernetes.io/unreachable:NoExecute"} }, true},
 		"a node that is left out":      {func(s *Spec, n *Node) { s.Skip = cluster.SkippedNodes{{Name: n.Name}} }, true},
+		"an undeclared dead node":      {func(_ *Spec, n *Node) { n.Name, n.Ready = "talos-xyz", "Unknown" }, true},
+		"a declared dead node":         {func(_ *Spec, n *Node) { n.Ready = "Unknown" }, false},
 		"a label that it looks for":    {func(_ *Spec, n *Node) { n.Labels = nil }, true},
 		"another value of that label":  {func(_ *Spec, n *Node) { n.Labels = map[string]string{"example.com/net": "slow"} }, true},
 		"another value of a tolerated": {func(_ *Spec, n *Node) { n.Taints = []string{"example.com/disk=ssd:NoSchedule"} }, true},
