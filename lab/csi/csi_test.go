@@ -224,3 +224,22 @@ func TestCreateVolume_OfAConsumerOfItsOwnIsInItsNamespace(t *testing.T) {
 	_, err = f.controller.CreateVolume(t.Context(), r)
 	require.ErrorContains(t, err, ceph.ErrDenied.Error(), "it was shut out")
 }
+
+// A volume stays where it was made, and its node mounts it with the keys that the Secret has now. ceph-csi takes the namespace from the
+// configuration of the cluster id in the volume's id, and reads the image's name there (generateVolumeFromVolumeID in
+// internal/rbd/rbd_util.go).
+func TestNodeStage_AVolumeThatExistsIsLostToTheUserOfAnotherNamespace(t *testing.T) {
+	f := start(t)
+	volume, err := f.controller.CreateVolume(t.Context(), f.request("pvc-1"))
+	require.NoError(t, err)
+	require.True(t, f.cluster.AddNamespace("block", "apps"))
+	former, own := f.secrets, map[string]string{"userID": "apps", "userKey": f.cluster.SetUser("client.apps",
+		map[string]string{"mon": "profile rbd", "osd": "profile rbd pool=block namespace=apps"}, ceph.AES)}
+	stage := func(secrets map[string]string) error {
+		_, err := f.nodes["w1"].NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: volume.Volume.VolumeId,
+			StagingTargetPath: f.dir, VolumeCapability: mounted, Secrets: secrets})
+		return err
+	}
+	code(t, stage(own), codes.Internal, ceph.ErrCaps.Error())
+	require.NoError(t, stage(former), "with the former user, it is there again")
+}
