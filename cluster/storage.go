@@ -175,6 +175,15 @@ func (s Storage) Connection() (namespace, name string) {
 	return FluxNamespace, "storage-monitors"
 }
 
+// ClusterID returns the clusterID in the StorageClass of a consumer: its RADOS namespace, or Rook's name of the storage without one. ""
+// without a consumer.
+func (s Storage) ClusterID() string {
+	if s.Role != StorageConsumer {
+		return ""
+	}
+	return cmp.Or(s.RadosNamespace, RookNamespace)
+}
+
 // VaultReaders returns the namespaces that read or write the vault. Flux's has a consumer's list of the provider's monitors.
 func (s Storage) VaultReaders() []string {
 	if s.Role == StorageConsumer {

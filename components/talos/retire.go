@@ -79,7 +79,7 @@ func warnings(plan retire.Plan, declared *cluster.Cluster) []string {
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
 		Declared:  turn.DeclaredOf(declared, declared.Machines()),
-		Identity:  retire.Identity{Name: declared.Identity.Name, ID: declared.Identity.ID, VIP: declared.Network.VIP},
+		Identity:  identityOf(declared),
 		Snapshots: snapshot.PlaceOf(declared), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {
@@ -91,6 +91,12 @@ func retireSpec(declared *cluster.Cluster) retire.Spec {
 		}
 	}
 	return spec
+}
+
+func identityOf(declared *cluster.Cluster) retire.Identity {
+	return retire.Identity{
+		Name: declared.Identity.Name, ID: declared.Identity.ID, VIP: declared.Network.VIP, Volumes: declared.Storage.ClusterID(),
+	}
 }
 
 // retirement returns which nodes leave, by the record of the last run. Whether a cluster is lost that a declared recovery is for, only the

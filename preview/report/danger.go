@@ -34,6 +34,7 @@ var dangerousKeys = []struct{ key, why string }{
 	{"gitops.deletionPolicy", "decides whether what Flux has applied is deleted with Flux"},
 	{"lifecycle.certificateAuthorities.kubernetes", "restarts every workload whose pods use the Kubernetes API"},
 	{"storage.role", "decides where volumes are"},
+	{"storage.radosNamespace", refusedIfItRuns + " as a consumer: a StorageClass does not change, and no volume moves"},
 }
 
 const refusedIfItRuns = "is refused by `up` if the cluster runs"

@@ -104,6 +104,7 @@ func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
 		"a role changes":           {func(s *Stack) { s.Machines[3].ControlPlane = true }, "`worker-1` becomes a control plane"},
 		"an id changes":            {func(s *Stack) { s.Keys["cluster.id"] = "2" }, "`cluster.id` changes from `1` to `2`"},
 		"a network changes":        {func(s *Stack) { s.Keys["network.podCIDR"] = "10.0.0.0/16" }, "is refused by `up` if the cluster runs"},
+		"volumes elsewhere":        {func(s *Stack) { s.Keys["storage.radosNamespace"] = "apps" }, "no volume moves"},
 		"another source of Flux":   {func(s *Stack) { s.Keys["gitops.branch"] = "next" }, "Flux deletes what is not there"},
 		"another folder of Flux":   {func(s *Stack) { s.Keys["gitops.path"] = "kubernetes/new" }, "Flux deletes what is not there"},
 		"a secret is rotated":      {func(s *Stack) { s.Secrets["gitPassword"] = "3" }, "rotated or encrypted anew: `gitPassword`"},

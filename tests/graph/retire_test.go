@@ -26,5 +26,6 @@ func TestRetire_ComesBeforeEveryChangeOfTheCluster(t *testing.T) {
 		record, err := retire.ReadRecord(step.Input("environment.SLIPWAY_RECORD").(string))
 		require.NoError(t, err)
 		assert.Len(t, record.Nodes, len(stack.Machines()))
+		assert.Equal(t, stack.Storage.ClusterID(), record.Identity.Volumes)
 	})
 }

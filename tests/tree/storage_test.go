@@ -425,6 +425,9 @@ func TestStorage_TheClassOfAConsumerOfItsOwnUsesItsNamespace(t *testing.T) {
 				continue // config-check refuses it
 			}
 			stack.Storage.RadosNamespace = namespace
+			if stack.Storage.Role == cluster.StorageConsumer {
+				assert.Equal(t, id, stack.Storage.ClusterID(), "what up remembers")
+			}
 			layers, err := Build(checkout(t), stack.GitOps.Path, stack.Settings())
 			require.NoError(t, err)
 			class := named(t, layers, "StorageClass", "ceph-block")

@@ -96,6 +96,29 @@ func TestPlan_AClusterKeepsItsIdentity(t *testing.T) {
 	}
 }
 
+// The StorageClass of a consumer names its RADOS namespace, and keeps it. A cluster that was no consumer has no such class.
+func TestPlan_AConsumerKeepsItsRadosNamespace(t *testing.T) {
+	const none = cluster.RookNamespace
+	for _, one := range []struct{ former, declared, says string }{
+		{none, "apps", "the cluster has none, and apps is declared; remove it"},
+		{"apps", none, "the cluster has apps, and none is declared; declare apps"},
+		{"apps", "other", "the cluster has apps, and other is declared; declare apps"},
+		{"", "apps", ""}, {"apps", "", ""}, {"apps", "apps", ""},
+	} {
+		before, declared := of(nodes("cp-1")), of(nodes("cp-1"))
+		before.Identity, declared.Identity = Identity{Name: "apps", Volumes: one.former}, Identity{Name: "apps", Volumes: one.declared}
+		former, err := ReadRecord(before.Record().String())
+		require.NoError(t, err)
+		plan, err := NewPlan(former, declared, false)
+		require.NoError(t, err)
+		if one.says == "" {
+			require.NoError(t, plan.Moved, one)
+			continue
+		}
+		require.EqualError(t, plan.Moved, "storage.radosNamespace: "+one.says+", or destroy the cluster first, or make another one beside it")
+	}
+}
+
 // The default names of nodes have the cluster's name.
 func TestPlan_NamesAnotherIdentityBeforeWhatFollowsFromIt(t *testing.T) {
 	before, declared := of(nodes("cp-infra")), of(nodes("cp-lab"))

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -35,6 +36,10 @@ type Identity struct {
 	Name string     `json:"name"`
 	ID   int        `json:"id"`
 	VIP  netip.Addr `json:"vip"`
+
+	// Volumes is the clusterID in the StorageClass of a consumer of shared storage, by its storage.radosNamespace: a StorageClass does not
+	// change, and no volume moves. "" means no consumer, or a record of a Slipway that did not know it.
+	Volumes string `json:"volumes,omitempty"`
 }
 
 // problem returns why a cluster of this identity cannot have the declared one.
@@ -54,7 +59,27 @@ func (i Identity) problem(declared Identity) error {
 				"make another one beside it", one.key, one.has, one.is))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, i.volumesProblem(declared))...)
+}
+
+// volumesProblem returns why a consumer cannot have the declared RADOS namespace. With that one's users, the volumes that exist could not be
+// mounted any more.
+func (i Identity) volumesProblem(declared Identity) error {
+	if i.Volumes == "" || declared.Volumes == "" || i.Volumes == declared.Volumes {
+		return nil
+	}
+	named := func(id string) string {
+		if id == cluster.RookNamespace {
+			return "none"
+		}
+		return id
+	}
+	remedy := "declare " + i.Volumes
+	if i.Volumes == cluster.RookNamespace {
+		remedy = "remove it"
+	}
+	return fmt.Errorf("storage.radosNamespace: the cluster has %s, and %s is declared; %s, or destroy the cluster first, or make another one "+
+		"beside it", named(i.Volumes), named(declared.Volumes), remedy)
 }
 
 // atOnce is how many removals a run has time for. The next run goes on with more.
