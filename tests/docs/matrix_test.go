@@ -155,9 +155,6 @@ var madeElsewhere = map[string][]string{
 	"not made: no lab changes the volume of Flux": {
 		"`gitops.flux.storage`",
 	},
-	"not made: no lab gives a consumer that exists another RADOS namespace": {
-		"`storage.radosNamespace`",
-	},
 }
 
 // testsOfAll are the names of all tests of the repository.

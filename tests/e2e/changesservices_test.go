@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 	"time"
 
@@ -104,6 +106,45 @@ var fewerCopies = run{rows: []row{
 		},
 	},
 }}
+
+// otherNamespace gives a consumer that exists a RADOS namespace, and a vault of its own, as a new one would have it.
+var otherNamespace = row{
+	cell: "`storage.radosNamespace`", does: "refused for a consumer that stays one, if the cluster runs",
+	edit: func(s settings) {
+		s.set("storage", map[string]any{"radosNamespace": "apps", "vault": "storage-apps"})
+	},
+	says:  `storage\.radosNamespace: the cluster has none, and apps is declared; remove it`,
+	stays: func(l *lab) string { return l.volumesOf("apps") },
+}
+
+// volumesOf is what the volumes of a consumer need: the class, the driver's users, where they come from, and what runs.
+func (l *lab) volumesOf(stack string) string {
+	l.t.Helper()
+	const pods = "{range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount} {end}"
+	get := []string{"kubectl", "--context=admin@" + stack, "get"}
+	var all strings.Builder
+	for _, object := range [][]string{
+		{"storageclass/ceph-block", "{.metadata.uid} {.parameters.clusterID}"},
+		{"clustersecretstore/onepassword-storage", "{.spec.provider.onepassword.vaults}"},
+		{"clientprofiles", "{.items[*].metadata.name}", "rook-ceph"},
+		{"configmap/cluster-settings", "{.data}", "flux-system"},
+		{"pvc/kept", "{.metadata.uid} {.spec.volumeName} {.status.phase}", "default"},
+		{"pods", pods, "rook-ceph"}, {"pods", pods, "default"},
+		{"nodes", "{.items[*].status.nodeInfo.bootID}"},
+	} {
+		args := append(get[:len(get):len(get)], object[0], "--output=jsonpath="+object[1])
+		if len(object) > 2 {
+			args = append(args, "--namespace="+object[2])
+		}
+		fmt.Fprintln(&all, object[0], strings.TrimSpace(l.in(args...)))
+	}
+	for _, part := range []string{"node", "provisioner"} {
+		key := l.secret("kubectl", "--context=admin@"+stack, "get", "--namespace=rook-ceph", "secret/rook-csi-rbd-"+part,
+			"--output=jsonpath={.data.userID} {.data.userKey}")
+		fmt.Fprintf(&all, "%s %x\n", part, sha256.Sum256([]byte(key)))
+	}
+	return all.String()
+}
 
 // newerFlux is the next minor release of Flux, with the next one of its operator. What Flux has applied stays.
 var newerFlux = run{

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ func TestStorage_AProviderAndItsConsumerGivePodsVolumes(t *testing.T) {
 	l.namesTheNodeWithoutDriver()
 	l.killedProbeLeavesNothing()
 	l.takesOverNewKeys()
+	l.keepsItsNamespace()
 	for _, stack := range []string{"infra", "apps"} {
 		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 	}
@@ -109,4 +111,27 @@ func (l *lab) takesOverNewKeys() {
 	l.takeOverCephKey("node")
 	out, err := l.probeStorage("apps", "--timeout", "3m")
 	require.NoError(l.t, err, "%s", end(out))
+}
+
+// keepsItsNamespace declares another RADOS namespace of the consumer, which has a volume. Nothing of the storage changes, and afterwards the
+// volume is mounted again. The second run removes what the refused one has left in the state.
+func (l *lab) keepsItsNamespace() {
+	l.t.Helper()
+	const stack = "apps"
+	l.mountsVolume(stack)
+	file := l.stackFile(stack)
+	declared, err := os.ReadFile(file)
+	require.NoError(l.t, err)
+	before, work := otherNamespace.stays(l), l.machineTasks()
+	editStackFile(l.t, file, otherNamespace.edit)
+	out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", stack)
+	require.Error(l.t, err, "up went on: %s", end(out))
+	require.Regexp(l.t, otherNamespace.says, out)
+	require.Equal(l.t, work, l.machineTasks(), "Proxmox VE was given work")
+	require.Equal(l.t, before, otherNamespace.stays(l))
+	require.NoError(l.t, os.WriteFile(file, declared, 0o600))
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", stack)
+	require.Equal(l.t, before, otherNamespace.stays(l))
+	l.in("kubectl", "--context=admin@"+stack, "delete", "--namespace=default", "pods", "--selector=app=writer")
+	l.writes(stack)
 }

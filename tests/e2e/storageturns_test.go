@@ -17,7 +17,7 @@ func TestStorage_NodesOfAProviderTakeTurnsWithCeph(t *testing.T) {
 	l := labOfShape(t, "storage-turns", func(settings) {})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	load := startLoad(l)
-	l.mountsVolume()
+	l.mountsVolume("infra")
 	load.during(l, []change{
 		{"a reboot of all nodes", nodesOfStorageReboot(load)},
 		{"a third worker with a disk", storageGrows},
@@ -27,17 +27,17 @@ func TestStorage_NodesOfAProviderTakeTurnsWithCeph(t *testing.T) {
 	})
 }
 
-// mountsVolume starts a pod with a volume of Ceph.
-func (l *lab) mountsVolume() {
+// mountsVolume starts a pod with a volume of Ceph in a stack's cluster.
+func (l *lab) mountsVolume(stack string) {
 	l.t.Helper()
-	l.apply("infra", map[string]any{
+	l.apply(stack, map[string]any{
 		"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"namespace": "default", "name": "kept"},
 		"spec": map[string]any{
 			"storageClassName": "ceph-block", "accessModes": []any{"ReadWriteOnce"},
 			"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 		},
 	})
-	l.apply("infra", map[string]any{
+	l.apply(stack, map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"namespace": "default", "name": "writer"},
 		"spec": map[string]any{
 			"serviceName": "writer", "selector": map[string]any{"matchLabels": map[string]any{"app": "writer"}},
@@ -53,14 +53,15 @@ func (l *lab) mountsVolume() {
 			},
 		},
 	})
-	l.writes()
+	l.writes(stack)
 }
 
 // writes waits until the pod with the volume is Ready.
-func (l *lab) writes() {
+func (l *lab) writes(stack string) {
 	l.t.Helper()
 	l.eventually("the pod has its volume", func() bool {
-		return l.kubectl("get", "statefulset/writer", "--output=jsonpath={.status.readyReplicas}") == "1"
+		return l.in("kubectl", "--context=admin@"+stack, "get", "--namespace=default", "pods", "--selector=app=writer",
+			`--output=jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`) == "True"
 	})
 }
 
@@ -73,7 +74,7 @@ func (l *lab) ceph(object, path string) string {
 // cephIsWell checks that Ceph has all copies, by a word of Rook from now on, and how many that are.
 func (l *lab) cephIsWell(copies string) {
 	l.t.Helper()
-	l.writes()
+	l.writes("infra")
 	now := time.Now().UTC().Format(time.RFC3339)
 	l.eventually("Ceph has all copies", func() bool {
 		health, checked, _ := strings.Cut(l.ceph("cephcluster/rook-ceph", "{.status.ceph.health} {.status.ceph.lastChecked}"), " ")
