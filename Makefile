@@ -132,7 +132,7 @@ previews: tools ## make preview of changes, on nothing and on the state of a clu
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestPreview'
 
 .PHONY: restore
-restore: tools ## Rehearsals in three labs: expired certificates, a lost state, and lost clusters that are restored from snapshots or a survivor
+restore: tools ## Rehearsals in four labs: expired certificates, a lost state, lost clusters, and a Proxmox node that is gone
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestRestore'
 
 .PHONY: resume
