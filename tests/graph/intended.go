@@ -11,8 +11,10 @@ var Intended = []string{
 	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
 	"kubernetes:core/v1:Secret cilium-mesh-local: metadata.annotations.helm.sh/resource-policy: was <nil>, is keep",
 	"kubernetes:helm.sh/v3:Release cilium-release: values.clustermesh.apiserver.tls.",
+	"kubernetes:helm.sh/v3:Release cilium-release: values.envoy.securityContext: was map[capabilities:map[envoy:[NET_ADMIN SYS_ADMIN] " +
+		"keepCapNetBindService:false]], is not given any more", // the chart has the same, so no pod changes
 	"machine.network.interfaces[0].routes[0].metric = 512",
-	"pulumi.com/patchForce", // written by whoever comes after a killed run
+	"pulumi.com/patchForce",                                                 // written by whoever comes after a killed run
 	"command:local:Command talos-retire: environment.SLIPWAY_RECORD: was {", // a run of the probe; it records VM ids and IPv6 addresses now
 }
 
