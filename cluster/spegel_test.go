@@ -19,7 +19,9 @@ func mirrored(t *testing.T, mirrors map[string][]string) map[string]any {
 // folder of a registry with a port is not Talos's.
 func TestSpegel_KeepsTheDeclaredMirrors(t *testing.T) {
 	mirrors := []string{"https://mirror.home.arpa"}
-	values := mirrored(t, map[string][]string{"docker.io": mirrors, "*": mirrors, "a.io": {"http://b"}, "c.io:5000": mirrors, "[fd00::1]": mirrors})
+	values := mirrored(t, map[string][]string{
+		"docker.io": mirrors, "*": mirrors, "a.io": {"http://b"}, "c.io:5000": mirrors, "[fd00::1]": mirrors,
+	})
 	assert.Equal(t, true, ValueAt(values, "spegel.prependExisting"))
 	assert.Equal(t, []any{"_default", "https://a.io", "https://docker.io"}, ValueAt(values, "spegel.mirroredRegistries"))
 

@@ -108,7 +108,8 @@ func TestWorkload_ReadsTheRolloutOfDaemonSetsAndDeployments(t *testing.T) {
 	_, err = workload(object(t, `{apiVersion: v1, kind: Pod, metadata: {name: x}}`))
 	assert.Error(t, err)
 	for strategy, onDelete := range map[string]bool{"OnDelete": true, "RollingUpdate": false} {
-		set, err := workload(object(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x}, spec: {updateStrategy: {type: `+strategy+`}}}`))
+		set, err := workload(object(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: x},
+  spec: {updateStrategy: {type: `+strategy+`}}}`))
 		require.NoError(t, err)
 		assert.Equal(t, onDelete, set.OnDelete, strategy)
 	}

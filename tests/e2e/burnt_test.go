@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRestore_TheMachinesOfALostProxmoxNodeAreMadeAnewOnTheOthers rehearses docs/nodes.md: a server of the Proxmox cluster is gone for good,
-// with a control plane and a worker.
+// TestRestore_TheMachinesOfALostProxmoxNodeAreMadeAnewOnTheOthers rehearses docs/nodes.md: a server of the Proxmox cluster is gone for
+// good, with a control plane and a worker.
 func TestRestore_TheMachinesOfALostProxmoxNodeAreMadeAnewOnTheOthers(t *testing.T) {
 	t.Parallel()
 	const burnt = "pve3"

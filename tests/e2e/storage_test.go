@@ -113,8 +113,8 @@ func (l *lab) takesOverNewKeys() {
 	require.NoError(l.t, err, "%s", end(out))
 }
 
-// keepsItsNamespace declares another RADOS namespace of the consumer, which has a volume. Nothing of the storage changes, and afterwards the
-// volume is mounted again. The second run removes what the refused one has left in the state.
+// keepsItsNamespace declares another RADOS namespace of the consumer, which has a volume. Nothing of the storage changes, and afterwards
+// the volume is mounted again. The second run removes what the refused one has left in the state.
 func (l *lab) keepsItsNamespace() {
 	l.t.Helper()
 	const stack = "apps"

@@ -160,8 +160,8 @@ func TestWorkflows_ADocumentNamesEachVariableAndSecret(t *testing.T) {
 	}
 }
 
-// Renovate leaves the line of Go in a go.mod without go.sum as it is, but a newer Slipway may need a newer Go. go run does not fetch one for
-// a requirement, whatever GOTOOLCHAIN is.
+// Renovate leaves the line of Go in a go.mod without go.sum as it is, but a newer Slipway may need a newer Go. go run does not fetch one
+// for a requirement, whatever GOTOOLCHAIN is.
 func TestTemplate_ChecksWithTheNewestGo(t *testing.T) {
 	var w workflow
 	parse(t, ofTheTemplate, &w)

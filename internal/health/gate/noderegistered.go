@@ -76,8 +76,8 @@ func undeclared(node Node) health.Result {
 // silent reports whether the kubelet has stopped reporting: nothing changes the node's pods then.
 func (n Node) silent() bool { return n.Ready == "Unknown" }
 
-// leftOut returns the nodes whose pods are not awaited: those of lifecycle.skip, and those that nothing declares and that are silent, such as
-// the Node object of a machine that was removed by hand. An undeclared node whose kubelet works takes part in rollouts like any other.
+// leftOut returns the nodes whose pods are not awaited: those of lifecycle.skip, and those that nothing declares and that are silent, such
+// as the Node object of a machine that was removed by hand. An undeclared node whose kubelet works takes part in rollouts like any other.
 func (seen *Cluster) leftOut(spec *Spec) func(node string) bool {
 	return func(name string) bool {
 		node, registered := seen.node(name)

@@ -62,8 +62,8 @@ func (i Identity) problem(declared Identity) error {
 	return errors.Join(append(problems, i.volumesProblem(declared))...)
 }
 
-// volumesProblem returns why a consumer cannot have the declared RADOS namespace. With that one's users, the volumes that exist could not be
-// mounted any more.
+// volumesProblem returns why a consumer cannot have the declared RADOS namespace. With that one's users, the volumes that exist could not
+// be mounted any more.
 func (i Identity) volumesProblem(declared Identity) error {
 	if i.Volumes == "" || declared.Volumes == "" || i.Volumes == declared.Volumes {
 		return nil

@@ -44,7 +44,8 @@ func TestTake_AWorkerWithoutAgentCountsAsOutOfServiceAndStillAsOneThatTakesPods(
 		f, nodes := newFake(2)
 		f.nodes["worker-1"] = KubeNode{Ready: true, NoAgent: true, Boot: "1"}
 		e := f.engine(t, nodes)
-		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "worker-2")), "worker-1: its Cilium agent is not Ready (maxUnavailable is 1)")
+		err := e.Take(t.Context(), f.change(nodes, "worker-2"))
+		require.ErrorContains(t, err, "worker-1: its Cilium agent is not Ready (maxUnavailable is 1)")
 		e = f.engine(t, nodes)
 		e.MaxUnavailable = "2"
 		require.NoError(t, e.Take(t.Context(), f.change(nodes, "worker-2")))

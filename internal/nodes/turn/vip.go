@@ -21,9 +21,9 @@ type VIPs interface {
 	Holds(ctx context.Context, node Node, address netip.Addr) (bool, error)
 }
 
-// StepAside makes a control plane give the virtual IP to another one, so that clients notice nothing of the restart of its API server, or of
-// its removal: Talos elects the holder by etcd, and the lease of one whose member is gone lasts for up to a minute. If that is not possible,
-// the caller goes on all the same: on a sick cluster its change may be the cure.
+// StepAside makes a control plane give the virtual IP to another one, so that clients notice nothing of the restart of its API server, or
+// of its removal: Talos elects the holder by etcd, and the lease of one whose member is gone lasts for up to a minute. If that is not
+// possible, the caller goes on all the same: on a sick cluster its change may be the cure.
 func StepAside(ctx context.Context, vips VIPs, node Node, nodes []Node, say func(format string, args ...any)) {
 	others := slices.DeleteFunc(ControlPlanes(nodes), func(other Node) bool { return other.Name == node.Name })
 	if len(others) == 0 {

@@ -212,8 +212,8 @@ func undoes(kubernetes string, running []Running) bool {
 
 // unfit returns why components would not start in another minor release: the configurations of their nodes have arguments that it does not
 // take. The declared configurations, which may lack these already, are applied only after the upgrade. Once more than API servers have the
-// release, there is no way back, and the run leaves what does not start to the declared configurations. But it waits for each API server: one
-// of the former release is then of a control plane that was left out.
+// release, there is no way back, and the run leaves what does not start to the declared configurations. But it waits for each API server:
+// one of the former release is then of a control plane that was left out.
 func unfit(declared Releases, running []Running) (problems []error) {
 	type at struct{ path, version, what string }
 	on := map[at][]turn.Node{}
@@ -251,7 +251,8 @@ func unfit(declared Releases, running []Running) (problems []error) {
 	}) {
 		to, back := declared.Kubernetes, !begun
 		if found.path == "talos.version" {
-			to, back = declared.Talos, !slices.ContainsFunc(running, func(node Running) bool { return semver.Compare(node.Talos, found.version) > 0 })
+			newer := func(node Running) bool { return semver.Compare(node.Talos, found.version) > 0 }
+			to, back = declared.Talos, !slices.ContainsFunc(running, newer)
 		}
 		remedy := fmt.Sprintf("remove it while %s is %s, run up, and then declare %s", found.path, found.version, to)
 		if !back {

@@ -75,7 +75,8 @@ func TestPlan_RefusesWhatCannotBeDoneSafely(t *testing.T) {
 			declared("v1.12.7", "v1.32.0"), runs("v1.10.3", "v1.32.0")},
 		"kubernetes.version: v1.35.7 is older than v1.35.8, which runs on cp-1, worker-1, and downgrades are not made": {
 			declared("v1.12.7", "v1.35.7"), runs("v1.12.7", "v1.35.8")},
-		"kubernetes.version: v1.35.8 skips minor releases after v1.33.2, which runs on cp-1, worker-1; declare one minor release after the other": {
+		"kubernetes.version: v1.35.8 skips minor releases after v1.33.2, which runs on cp-1, worker-1; declare one minor release after " +
+			"the other": {
 			declared("v1.12.7", "v1.35.8"), runs("v1.12.7", "v1.33.2")},
 		"talos.version: Talos v1.12.7 does not run Kubernetes v1.29.1": {
 			declared("v1.12.7", "v1.30.0"), runs("v1.11.5", "v1.29.1")},
