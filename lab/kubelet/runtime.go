@@ -97,7 +97,8 @@ func (r *containerRuntime) setPodCIDRs(ranges []string) {
 	r.pods = pods
 }
 
-// cniWritten records that an agent has written the network plugin's configuration, which then stays. It reports whether that is the first one.
+// cniWritten records that an agent has written the network plugin's configuration, which then stays. It reports whether it is the
+// first one.
 func (r *containerRuntime) cniWritten() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,8 +55,8 @@ func realLab(t *testing.T, name, version, talos string) *lab {
 	return l
 }
 
-// TestRealTalos_TakesChangesAndComesBack boots the real Talos in QEMU, from the unmodified program's VM and configuration, changes what runs
-// there – its configuration, Talos, Kubernetes, its disk and its CAs – and loses it. The steps after the gate of the machines need images
+// TestRealTalos_TakesChangesAndComesBack boots the real Talos in QEMU, from the unmodified program's VM and configuration, changes what
+// runs there – its configuration, Talos, Kubernetes, its disk and its CAs – and loses it. The steps after the gate of the machines need images
 // that the lab does not have, so each run is killed there.
 func TestRealTalos_TakesChangesAndComesBack(t *testing.T) {
 	l := realLab(t, "real", realBefore, realTalos)

@@ -7,8 +7,8 @@ import (
 // EnvoySelector are the labels that Cilium's chart gives the DaemonSet of Envoy and its pods.
 const EnvoySelector = "k8s-app=cilium-envoy"
 
-// The agents are Ready without Envoy, and report no failure. But the traffic of gateways, and of pods with policies for HTTP, passes through
-// it.
+// The agents are Ready without Envoy, and report no failure. But the traffic of gateways, and of pods with policies for HTTP, passes
+// through it.
 var ciliumEnvoy = check{
 	Name: "Envoy is Ready on every node",
 	Looks: "pods with the labels `" + EnvoySelector + "`, on the nodes that their DaemonSet selects; with `l7Proxy: false` in the chart's " +

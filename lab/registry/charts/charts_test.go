@@ -68,7 +68,8 @@ func TestSpegel_MakesTheObjectsOfTheRealChart(t *testing.T) {
 	archive, err := Pack("spegel", t.TempDir())
 	require.NoError(t, err)
 	objects := render(t, archive, "spegel", "spegel", map[string]any{"spegel": map[string]any{
-		"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts", "prependExisting": true, "mirroredRegistries": []any{"_default", "https://docker.io"},
+		"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts", "prependExisting": true,
+		"mirroredRegistries": []any{"_default", "https://docker.io"},
 	}})
 	for _, name := range []string{"DaemonSet spegel", "Service spegel", "Service spegel-registry", "Service spegel-bootstrap", "ServiceAccount spegel"} {
 		require.Contains(t, objects, name)
